@@ -1,0 +1,1 @@
+"""What Docstage stores, says on the wire and allows: the vocabulary that every process shares."""

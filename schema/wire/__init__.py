@@ -1,0 +1,1 @@
+"""What Docstage says to others: messages, queues and results as versioned contracts."""

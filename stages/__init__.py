@@ -1,0 +1,1 @@
+"""The consumers: validate, extract, normalize and persist."""
