@@ -146,7 +146,6 @@ class StageError(Exception):
         limit: the limit that was hit, in the unit of the code's sentence, when there is one.
         actual: what the document has instead.
         pages: page numbers (from 1) that are concerned.
-
     """
 
     def __init__(
@@ -175,7 +174,6 @@ class TransientError(StageError):
     Args:
         code: the stable code.
         retry_after_seconds: the dependency's own wish, when it told one.
-
     """
 
     def __init__(self, code: ErrorCode, *, retry_after_seconds: float | None = None) -> None:

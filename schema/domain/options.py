@@ -25,8 +25,8 @@ class InvalidOptionError(ValueError):
 class JobOptions:
     """A job's options.
 
-    Shape: ``languages`` are Tesseract's codes (``eng``, ``deu``), empty for automatic; ``pages`` are inclusive
-    ranges from 1, empty for all.
+    Shape: ``languages`` are Tesseract's codes (``eng``, ``deu``), empty for automatic; ``pages`` are
+    inclusive ranges from 1, empty for all.
     """
 
     languages: tuple[str, ...] = ()
@@ -58,7 +58,6 @@ def parse_languages(value: str) -> tuple[str, ...]:
 
     Raises:
         InvalidOptionError: when it is something else or names too many.
-
     """
     codes = tuple(part.strip() for part in re.split(r"[+,]", value) if part.strip())
     if len(codes) > MAX_LANGUAGES or not all(LANGUAGE.fullmatch(code) for code in codes):
@@ -72,7 +71,6 @@ def parse_pages(value: str) -> tuple[tuple[int, int], ...]:
 
     Raises:
         InvalidOptionError: when it is something else, counts from 0 or runs backwards.
-
     """
     compact = value.replace(" ", "")
     if not compact:
@@ -95,7 +93,6 @@ def parse_client_tag(value: str) -> str | None:
 
     Raises:
         InvalidOptionError: when it is too long or not printable.
-
     """
     if not value:
         return None

@@ -149,7 +149,6 @@ def next_status(status: RunStatus, event: Event) -> RunStatus:
 
     Raises:
         IllegalMoveError: when the table has no such move.
-
     """
     try:
         return RUN_TRANSITIONS[status, event]
@@ -163,7 +162,6 @@ def next_state(state: JobState, stage: Stage, event: Event) -> JobState:
 
     Raises:
         IllegalMoveError: when the table has no such move.
-
     """
     try:
         return JOB_TRANSITIONS[state, stage, event]
