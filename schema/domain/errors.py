@@ -60,17 +60,13 @@ MEANINGS: dict[ErrorCode, Meaning] = {
         Category.DOCUMENT,
         "The file is of a type that is not accepted; send PDF, DOCX, PNG, JPEG, TIFF, WebP or plain text.",
     ),
-    ErrorCode.TYPE_MISMATCH: Meaning(
-        Category.DOCUMENT, "The file's bytes are of another type than the one declared."
-    ),
+    ErrorCode.TYPE_MISMATCH: Meaning(Category.DOCUMENT, "The file's bytes are of another type than the one declared."),
     ErrorCode.PASSWORD_REQUIRED: Meaning(
         Category.DOCUMENT, "The file needs a password to be opened; send it without one."
     ),
     ErrorCode.CORRUPT_DOCUMENT: Meaning(Category.DOCUMENT, "The file is damaged: no page could be read."),
     ErrorCode.EMPTY_DOCUMENT: Meaning(Category.DOCUMENT, "The file has no pages."),
-    ErrorCode.TOO_MANY_PAGES: Meaning(
-        Category.LIMIT, "The document has more pages than allowed; send it in parts."
-    ),
+    ErrorCode.TOO_MANY_PAGES: Meaning(Category.LIMIT, "The document has more pages than allowed; send it in parts."),
     ErrorCode.IMAGE_TOO_LARGE: Meaning(
         Category.LIMIT, "A picture or page has more pixels than allowed; send it in a lower resolution."
     ),
@@ -88,21 +84,15 @@ MEANINGS: dict[ErrorCode, Meaning] = {
         Category.LIMIT, "Reading the document needs more memory than allowed; send it in parts."
     ),
     ErrorCode.DOCUMENT_GONE: Meaning(Category.DOCUMENT, "The stored document is no longer there."),
-    ErrorCode.PARSER_CRASHED: Meaning(
-        Category.WORKER, "The process reading the document crashed.", retryable=True
-    ),
+    ErrorCode.PARSER_CRASHED: Meaning(Category.WORKER, "The process reading the document crashed.", retryable=True),
     ErrorCode.PARSER_TIMEOUT: Meaning(
         Category.TIMEOUT, "Reading the document made no progress in the time allowed.", retryable=True
     ),
-    ErrorCode.STAGE_TIMEOUT: Meaning(
-        Category.TIMEOUT, "The stage did not end in the time allowed.", retryable=True
-    ),
+    ErrorCode.STAGE_TIMEOUT: Meaning(Category.TIMEOUT, "The stage did not end in the time allowed.", retryable=True),
     ErrorCode.STORAGE_UNAVAILABLE: Meaning(
         Category.DEPENDENCY, "The object store could not be reached.", retryable=True
     ),
-    ErrorCode.SCRATCH_FULL: Meaning(
-        Category.DEPENDENCY, "There was no room for temporary files.", retryable=True
-    ),
+    ErrorCode.SCRATCH_FULL: Meaning(Category.DEPENDENCY, "There was no room for temporary files.", retryable=True),
     ErrorCode.INVALID_OUTPUT: Meaning(
         Category.INTERNAL, "A stage produced a result that does not fit its own contract.", retryable=True
     ),

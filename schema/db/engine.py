@@ -1,0 +1,82 @@
+"""The database: one way to a connection, with limits on everything that could hang."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+WAKE_CHANNEL: Final = "docstage_outbox"
+
+# Milliseconds where PostgreSQL takes bare numbers; keepalives in seconds.
+SESSION_LIMITS: Final = {
+    "timezone": "UTC",
+    "jit": "off",
+    "statement_timeout": "30000",
+    "lock_timeout": "2000",
+    "idle_in_transaction_session_timeout": "5000",
+    "client_connection_check_interval": "100",
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+}
+
+# What a caller may see as "the database is not answering right now".
+DatabaseUnavailable: Final = (OperationalError, InterfaceError, OSError, TimeoutError)
+
+
+def async_url(url: str) -> str:
+    """Name SQLAlchemy's asyncpg driver in a plain ``postgresql://`` URL."""
+    return url.replace("postgresql://", "postgresql+asyncpg://", 1)
+
+
+def plain_url(url: str) -> str:
+    """Take a driver's name out of the URL again."""
+    return url.replace("postgresql+asyncpg://", "postgresql://", 1)
+
+
+def is_unavailable(error: BaseException) -> bool:
+    """Say whether ``error`` means that the database did not answer, and not that it refused."""
+    if isinstance(error, DBAPIError) and error.connection_invalidated:
+        return True
+    return isinstance(error, DatabaseUnavailable)
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """A pool of connections with session limits, and the only way to a transaction."""
+
+    engine: AsyncEngine
+    url: str
+
+    @classmethod
+    def connect(cls, url: str, *, application: str, pool_size: int) -> "Database":
+        """Make the pool; nothing is connected before the first transaction.
+
+        ``pre_ping`` is off because a dead connection fails its first statement anyway, and every caller
+        retries by redelivery, poll or answer 503.
+        """
+        engine = create_async_engine(
+            async_url(url),
+            pool_size=pool_size,
+            max_overflow=0,
+            pool_timeout=10,
+            connect_args={
+                "server_settings": SESSION_LIMITS | {"application_name": application},
+                "timeout": 5,
+                "command_timeout": 35,
+            },
+        )
+        return cls(engine, url)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[AsyncConnection]:
+        """Commit when the block ends, roll back when it raises."""
+        async with self.engine.begin() as connection:
+            yield connection
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self.engine.dispose()

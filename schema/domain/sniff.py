@@ -1,0 +1,77 @@
+"""What a file is, judged by its first bytes alone."""
+
+import codecs
+import re
+from typing import Final
+
+from schema.domain.kinds import MediaType
+
+ZIP: Final = b"PK\x03\x04"
+OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+PDF_WINDOW: Final = 1024
+
+_PDF = re.compile(rb"%PDF-\d")
+# The headers of four TIFF flavours: little and big endian, classic and BigTIFF.
+_MAGIC: Final[tuple[tuple[bytes, MediaType], ...]] = (
+    (b"\x89PNG\r\n\x1a\n", MediaType.PNG),
+    (b"\xff\xd8\xff", MediaType.JPEG),
+    (b"II*\x00", MediaType.TIFF),
+    (b"MM\x00*", MediaType.TIFF),
+    (b"II+\x00", MediaType.TIFF),
+    (b"MM\x00+", MediaType.TIFF),
+    (ZIP, MediaType.DOCX),
+    (OLE, MediaType.DOCX),
+)
+# Text by its bytes, but written for a machine: shown as text it would be noise.
+_MARKUP = re.compile(rb"\s*(?:\{\\rtf|%!PS|<!doctype html|<html\b|<svg\b|<\?xml\b)", re.IGNORECASE)
+_BOM_UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_MAX_CONTROL_SHARE: Final = 0.01
+
+
+def sniff(head: bytes) -> MediaType | None:
+    """Say what a file that begins with ``head`` claims to be.
+
+    Conservative in what it refuses: any zip may be a DOCX, and so may an OLE file, which is what Word makes
+    of a DOCX with a password. Whether it really is one takes the whole file.
+
+    Args:
+        head: the first bytes, at least ``PDF_WINDOW`` of them where the file has as many.
+
+    Returns:
+        ``None`` when it cannot be any of the accepted types.
+    """
+    for magic, media_type in _MAGIC:
+        if head.startswith(magic):
+            return media_type
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return MediaType.WEBP
+    if _PDF.search(head, 0, PDF_WINDOW):
+        return MediaType.PDF
+    return MediaType.TEXT if text_encoding(head) else None
+
+
+def text_encoding(head: bytes) -> str | None:
+    """Say how ``head`` encodes plain text.
+
+    A character cut off at the end does not count against it.
+
+    Returns:
+        ``utf-8-sig``, ``utf-16`` or ``cp1252``; ``None`` when ``head`` is empty or is not plain text.
+    """
+    if not head or _MARKUP.match(head):
+        return None
+    candidates = ("utf-16",) if head.startswith(_BOM_UTF16) else ("utf-8-sig", "cp1252")
+    for encoding in candidates:
+        text = _decoded(head, encoding)
+        if text and len(_CONTROLS.findall(text)) <= len(text) * _MAX_CONTROL_SHARE and "\0" not in text:
+            return encoding
+    return None
+
+
+def _decoded(head: bytes, encoding: str) -> str | None:
+    """Decode all but a cut-off last character; ``None`` when it is not of that encoding."""
+    try:
+        return codecs.getincrementaldecoder(encoding)("strict").decode(head)
+    except UnicodeDecodeError:
+        return None

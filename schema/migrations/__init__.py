@@ -1,0 +1,1 @@
+"""The database's history, one transaction a step."""

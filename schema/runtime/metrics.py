@@ -1,0 +1,48 @@
+"""Every metric, with kind and unit. Labels are ``stage outcome code queue lane kind`` and the like: never an id."""
+
+from typing import Final
+
+from prometheus_client import Counter, Gauge, Histogram
+
+SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900)
+
+# Intake
+ARRIVALS = Counter("docstage_jobs_accepted_total", "Jobs accepted.", ["kind"])
+REFUSALS = Counter("docstage_admission_refused_total", "Submissions refused before their body was read.", ["code"])
+REQUESTS = Counter("docstage_http_requests_total", "HTTP requests answered.", ["route", "method", "status"])
+REQUEST_SECONDS = Histogram("docstage_http_request_seconds", "Time to answer.", ["route"], buckets=SECONDS)
+UPLOAD_BYTES = Counter("docstage_upload_bytes_total", "Bytes of documents read.")
+
+# Stages
+COMPLETIONS = Counter("docstage_jobs_finished_total", "Jobs that ended.", ["kind", "outcome", "code"])
+ATTEMPTS = Counter("docstage_attempts_total", "Claims that ended.", ["stage", "outcome", "code"])
+STAGE_SECONDS = Histogram("docstage_stage_seconds", "From claim to outcome.", ["stage", "outcome"], buckets=SECONDS)
+QUEUE_WAIT_SECONDS = Histogram("docstage_queue_wait_seconds", "From issued to claimed.", ["lane"], buckets=SECONDS)
+RETRIES = Counter("docstage_retries_scheduled_total", "Retries scheduled.", ["stage", "code"])
+TAKEOVERS = Counter("docstage_takeovers_total", "Runs taken over from a worker that was gone.", ["stage", "reason"])
+FENCED = Counter("docstage_fenced_writes_total", "Writes refused because the claim was no longer current.", ["stage"])
+DELIVERIES = Counter("docstage_deliveries_total", "Deliveries by what they meant.", ["stage", "outcome"])
+RELEASES = Counter("docstage_claims_released_total", "Claims given back on shutdown.", ["stage"])
+IN_FLIGHT = Gauge("docstage_claims_in_flight", "Claims being worked on.", ["stage"])
+CONSUMER_ACTIVE = Gauge("docstage_consumer_active", "1 while the broker delivers to this consumer.", ["queue"])
+PAGES = Counter("docstage_pages_total", "Pages read.", ["outcome"])
+CHILD_KILLS = Counter("docstage_child_kills_total", "Parser processes ended.", ["reason"])
+
+# Publisher
+PUBLISHED = Counter("docstage_relay_published_total", "Outbox rows published.", ["kind", "outcome"])
+PUBLISH_SECONDS = Histogram("docstage_relay_publish_seconds", "From publish to confirm.", buckets=SECONDS)
+RELAY_LAG_SECONDS = Histogram("docstage_relay_lag_seconds", "From commit to publish.", buckets=SECONDS)
+BROKER_BLOCKED = Gauge("docstage_broker_blocked", "1 while the broker takes no messages (alarm).")
+OUTBOX_ROWS = Gauge("docstage_outbox_rows", "Rows in the outbox.", ["kind"])
+OUTBOX_OLDEST_SECONDS = Gauge("docstage_outbox_oldest_seconds", "Age of the oldest row that is due.")
+JOBS = Gauge("docstage_jobs", "Unfinished jobs.", ["state"])
+RUNS = Gauge("docstage_stage_runs", "Unfinished stage runs.", ["lane", "status"])
+OLDEST_READY_SECONDS = Gauge("docstage_oldest_ready_seconds", "Age of the oldest run that is ready.", ["lane"])
+DEAD_LETTERS = Gauge("docstage_dead_letters_open", "Open dead letters.", ["stage", "code"])
+DEAD_LETTER_OLDEST_SECONDS = Gauge("docstage_dead_letter_oldest_seconds", "Age of the oldest open dead letter.")
+DEAD_LETTER_ARRIVALS = Counter("docstage_dead_letters_total", "Dead letters that arrived.", ["stage", "code"])
+QUEUE_MESSAGES = Gauge("docstage_queue_messages", "Messages ready in a queue.", ["queue"])
+QUEUE_CONSUMERS = Gauge("docstage_queue_consumers", "Consumers of a queue.", ["queue"])
+SWEPT = Counter("docstage_sweeper_actions_total", "Rows that a sweeper rule healed.", ["rule"])
+SWEEP_TIMESTAMP = Gauge("docstage_sweeper_last_timestamp_seconds", "When the last full sweep ended (Unix time).")
+SWEEP_SECONDS = Histogram("docstage_sweep_seconds", "Time a full sweep took.", buckets=SECONDS)

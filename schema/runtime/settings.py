@@ -1,0 +1,139 @@
+"""Every setting, read once from the environment in ``__main__``; names start with ``DOCSTAGE_``.
+
+``docs/settings.md`` is made from these classes, so a description here is what operators read.
+"""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, SecretStr, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from schema.domain.backoff import RetryPolicy
+from schema.domain.states import Stage
+
+
+class Settings(BaseSettings):
+    """What all settings have in common: the prefix, and no change after start."""
+
+    model_config = SettingsConfigDict(env_prefix="DOCSTAGE_", frozen=True, extra="ignore")
+
+
+class DatabaseSettings(Settings):
+    """PostgreSQL."""
+
+    database_url: str = Field(description="`postgresql://user:password@host:port/name`; a direct connection.")
+
+
+class BrokerSettings(Settings):
+    """RabbitMQ."""
+
+    amqp_url: SecretStr = Field(description="`amqp://user:password@host:port/vhost`.")
+    amqp_heartbeat_seconds: int = Field(10, ge=2, description="A silent peer is given up after 2 to 3 of these.")
+    publish_timeout_seconds: float = Field(
+        5, gt=0, description="Outer limit of one publish with its confirm; covers a blocked socket."
+    )
+
+
+class StoreSettings(Settings):
+    """The S3 object store."""
+
+    s3_endpoint: str = Field(description="URL of the S3 API.")
+    s3_bucket: str = Field("docstage", description="Bucket for documents and large outputs; must exist.")
+    s3_region: str = Field("us-east-1", description="Region to sign for.")
+    s3_access_key: SecretStr = Field(description="Access key id.")
+    s3_secret_key: SecretStr = Field(description="Secret access key.")
+    s3_timeout_seconds: float = Field(10, gt=0, description="Limit of one connect or read.")
+
+
+class ProcessSettings(Settings):
+    """What every process has."""
+
+    log_level: str = Field("INFO", description="DEBUG, INFO, WARNING or ERROR.")
+    metrics_host: str = Field("127.0.0.1", description="Where /livez, /readyz and /metrics are served.")
+    metrics_port: int = Field(9100, ge=0, description="Their port; intake serves them on its HTTP port.")
+
+
+class PublisherSettings(DatabaseSettings, BrokerSettings, StoreSettings, ProcessSettings):
+    """The relay and the sweeper."""
+
+    relay_batch: int = Field(256, ge=1, le=5000, description="Outbox rows taken at once.")
+    relay_poll_seconds: float = Field(0.5, gt=0, description="Longest wait between looks at the outbox.")
+    sweep_seconds: float = Field(5, gt=0, description="Pause between sweeps.")
+    sweep_batch: int = Field(200, ge=1, description="Rows one rule heals at most per sweep.")
+    overtaken_seconds: float = Field(
+        60, gt=0, description="A ready run is issued again when one issued this much later was claimed."
+    )
+    silent_seconds: float = Field(600, gt=0, description="A ready run is issued again after this at the latest.")
+    lost_claims: int = Field(3, ge=0, description="Workers one series may cost before the job is given up.")
+    tombstone_days: int = Field(30, ge=1, description="How long a deleted job's empty row is kept.")
+
+    @property
+    def row_lock(self) -> timedelta:
+        """How long a taken outbox row is one relay's alone: twice what a publish may take, and a margin."""
+        return timedelta(seconds=2 * self.publish_timeout_seconds + 2)
+
+
+class StagesSettings(DatabaseSettings, BrokerSettings, StoreSettings, ProcessSettings):
+    """The consumers."""
+
+    concurrency: int = Field(0, ge=0, description="Handlers at once per stage; 0 takes the stage's default.")
+    lease_seconds: float = Field(60, ge=1, description="How long a claim lasts without a heartbeat.")
+    hard_limit_seconds: float = Field(900, gt=0, description="Longest time one claim may work.")
+    silence_seconds: float = Field(120, gt=0, description="Longest time in which no page is finished.")
+    grace_seconds: float = Field(20, ge=0, description="On SIGTERM, time to finish before claims are released.")
+    consumer_timeout_seconds: float = Field(1800, gt=0, description="RabbitMQ's consumer_timeout, as configured.")
+    retry_base_seconds: float = Field(1, gt=0, description="First retry bound; doubles with each attempt.")
+    retry_cap_seconds: float = Field(300, gt=0, description="Largest retry bound.")
+    retry_attempts: int = Field(6, ge=1, description="Attempts per series for transient failures.")
+    unknown_attempts: int = Field(3, ge=1, description="Attempts per series for unclassified exceptions.")
+    lost_claims: int = Field(3, ge=0, description="Workers one series may cost before the job is given up.")
+    inline_bytes: int = Field(65536, ge=0, description="Larger stage outputs go to the object store.")
+    scratch_dir: Path = Field(Path("/tmp/docstage"), description="Temporary files.")  # noqa: S108 - a default
+    child_processes: int = Field(2, ge=1, description="Parser processes at once per worker.")
+    child_memory_bytes: int = Field(1 << 30, ge=1 << 28, description="Memory one parser and its tools may use.")
+    child_documents: int = Field(200, ge=1, description="Documents after which a parser process is replaced.")
+
+    @model_validator(mode="after")
+    def _limits_fit(self) -> Self:
+        """Refuse limits that contradict each other before they do so at three in the morning."""
+        if self.hard_limit_seconds + self.lease_seconds >= self.consumer_timeout_seconds:
+            message = "hard_limit_seconds + lease_seconds must stay below consumer_timeout_seconds"
+            raise ValueError(message)
+        return self
+
+    @property
+    def lease(self) -> timedelta:
+        """How long a claim lasts without a heartbeat."""
+        return timedelta(seconds=self.lease_seconds)
+
+    def policy(self, stage: Stage) -> RetryPolicy:  # noqa: ARG002 - stages share one patience so far
+        """Return the stage's patience."""
+        return RetryPolicy(
+            base=timedelta(seconds=self.retry_base_seconds),
+            cap=timedelta(seconds=self.retry_cap_seconds),
+            attempts=self.retry_attempts,
+            unknown_attempts=self.unknown_attempts,
+            lost_claims=self.lost_claims,
+        )
+
+
+class IntakeSettings(DatabaseSettings, BrokerSettings, StoreSettings, ProcessSettings):
+    """The HTTP API."""
+
+    http_host: str = Field("127.0.0.1", description="Address to listen on.")
+    http_port: int = Field(8080, ge=0, description="Port to listen on.")
+    public_url: str = Field("", description="Base of absolute links; empty takes the request's own.")
+    max_upload_bytes: int = Field(100 << 20, ge=1, description="Largest document, counted while it is read.")
+    default_deadline_seconds: int = Field(6 * 3600, ge=1, description="A job's deadline when it names none.")
+    max_deadline_seconds: int = Field(7 * 86400, ge=1, description="Longest deadline a job may name.")
+    retention_days: int = Field(7, ge=1, description="How long a finished job and its result are kept.")
+    idempotency_hours: int = Field(24, ge=1, description="How long an Idempotency-Key is remembered.")
+    reservation_seconds: float = Field(15, gt=1, description="How long a key waits for an upload that went silent.")
+    max_backlog: int = Field(50_000, ge=1, description="Unfinished jobs above which new ones get 503.")
+    max_tenant_jobs: int = Field(20_000, ge=1, description="Unfinished jobs of one tenant above which it gets 429.")
+
+
+class ToolSettings(DatabaseSettings, BrokerSettings):
+    """The operator's tools."""
