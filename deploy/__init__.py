@@ -1,0 +1,1 @@
+"""How Docstage is started: by the local launcher, or by Compose."""

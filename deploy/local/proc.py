@@ -1,0 +1,66 @@
+"""What ``/proc`` knows of the processes on this machine."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_PROC = Path("/proc")
+_STATE_FIELD = 0
+_START_FIELD = 19
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """One process for good: ids are used again, also after a reboot, so the id alone names nobody."""
+
+    pid: int
+    started_ticks: int
+    boot_id: str
+
+    @classmethod
+    def of(cls, pid: int) -> "Identity | None":
+        """Identify a live process; ``None`` when there is none, or only a zombie."""
+        fields = _stat(pid)
+        if fields is None or fields[_STATE_FIELD] in "ZX":
+            return None
+        boot_id = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return cls(pid, int(fields[_START_FIELD]), boot_id)
+
+    def alive(self) -> bool:
+        """Tell whether this very process still runs."""
+        return Identity.of(self.pid) == self
+
+
+def pids() -> Iterator[int]:
+    """Yield every process id but our own."""
+    for entry in os.scandir(_PROC):
+        if entry.name.isdecimal() and int(entry.name) != os.getpid():
+            yield int(entry.name)
+
+
+def environment_has(pid: int, assignment: str) -> bool:
+    """Tell whether the process was started with this ``NAME=value`` in its environment."""
+    try:
+        environment = (_PROC / str(pid) / "environ").read_bytes()
+    except OSError:
+        return False
+    return assignment.encode() in environment.split(b"\0")
+
+
+def runs_in(pid: int, executable: Path, directory: Path) -> bool:
+    """Tell whether the process runs ``executable`` with ``directory`` as its working directory."""
+    entry = _PROC / str(pid)
+    with contextlib.suppress(OSError):
+        return (entry / "cwd").readlink() == directory and (entry / "exe").readlink() == executable
+    return False
+
+
+def _stat(pid: int) -> list[str] | None:
+    """Return the fields after the command name, which may itself hold spaces and brackets."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    return text.rpartition(")")[2].split()
