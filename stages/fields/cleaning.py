@@ -18,9 +18,7 @@ _LIGATURES: Final = {
 }
 # pdfium writes U+FFFE and U+0002 where a line was hyphenated; both mean what a soft hyphen means.
 _BREAK_MARKS: Final = "\u00ad\ufffe\x02"
-_SPACES: Final = (
-    "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
-)
+_SPACES: Final = "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 _INVISIBLE: Final = "\u200b\u2060\ufeff\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _NEWLINES: Final = {"\u2028": "\n", "\u2029": "\n\n", "\x85": "\n", "\x0b": "\n", "\x0c": "\n\n"}
 

@@ -39,7 +39,7 @@ _NUMERIC: Final = re.compile(
 )
 _DAY_MONTH: Final = re.compile(
     r"(?<![\d.,])(?P<d>\d{1,2})[ ]?(?:st|nd|rd|th|er|\.)?[ -]{0,2}(?:day[ ]of[ ]|of[ ]|de[ ])?"
-    rf"(?P<m>{_MONTH})\b\.?[ ,-]{{0,3}}(?:de[ ])?(?P<y>\d{{4}}|['’]?\d{{2}}(?![\d:.,%]))",  # noqa: RUF001 - ’18
+    rf"(?P<m>{_MONTH})\b\.?[ ,-]{{0,3}}(?:de[ ])?(?P<y>\d{{4}}|['’]?\d{{2}}(?![\d:.,%]))",  # noqa: RUF001 - a short year's apostrophe
     re.IGNORECASE,
 )
 _MONTH_DAY: Final = re.compile(
@@ -79,9 +79,7 @@ def find_dates(text: str, *, month_first: bool = False) -> list[Moment]:
     text = text[:MAX_TEXT]
     moments: list[Moment] = []
     taken = 0
-    for moment in sorted(
-        _candidates(text, month_first=month_first), key=lambda each: (each.start, -each.end)
-    ):
+    for moment in sorted(_candidates(text, month_first=month_first), key=lambda each: (each.start, -each.end)):
         if moment.start >= taken:
             moments.append(moment)
             taken = moment.end
@@ -102,9 +100,7 @@ def _numeric(match: re.Match[str], *, month_first: bool) -> Iterator[Moment]:
     first, second = match.group("a"), match.group("b")
     is_open = max(int(first), int(second)) <= LAST_MONTH and first != second
     # Only the slash is used for both orders; a dot or a dash means that the day comes first.
-    swapped = int(second) > LAST_MONTH or (
-        month_first and match.group("s") == "/" and int(first) <= LAST_MONTH
-    )
+    swapped = int(second) > LAST_MONTH or (month_first and match.group("s") == "/" and int(first) <= LAST_MONTH)
     day, month = (second, first) if swapped else (first, second)
     yield from _moment(match, month, day, is_ambiguous=is_open and match.group("s") == "/")
 
@@ -119,7 +115,7 @@ def _moment(match: re.Match[str], month: str, day: str, *, is_ambiguous: bool = 
 
 
 def _year(text: str) -> int:
-    digits = text.lstrip("'’")  # noqa: RUF001 - ’18
+    digits = text.lstrip("'’")  # noqa: RUF001 - a short year's apostrophe
     if len(digits) == len("2018"):
         return int(digits)
     return int(digits) + (2000 if int(digits) < PIVOT else 1900)

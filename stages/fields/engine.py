@@ -87,9 +87,7 @@ def normalize(request: Json) -> Json:
 
     Shape: ``{"document": ExtractedDocument, "kind": …, "languages": […]}`` to ``NormalizedDocument``.
     """
-    return DEFAULT_ENGINE.normalize(
-        Request(request["document"], request["kind"], tuple(request.get("languages", ())))
-    )
+    return DEFAULT_ENGINE.normalize(Request(request["document"], request["kind"], tuple(request.get("languages", ()))))
 
 
 def _page(page: Mapping[str, Any]) -> Json:

@@ -125,9 +125,7 @@ def _cells_of_rows(page: Mapping[str, Any]) -> Iterator[list[Cell]]:
 
 def _text_rows(number: int, text: str) -> Iterator[list[Cell]]:
     for line in clean_text(text).split("\n"):
-        cells = [
-            Cell(number, tuple(map(Token, part.split()))) for part in _TEXT_GAP.split(line) if part.strip()
-        ]
+        cells = [Cell(number, tuple(map(Token, part.split()))) for part in _TEXT_GAP.split(line) if part.strip()]
         if cells:
             yield cells
 
@@ -136,9 +134,7 @@ def _lines(words: Sequence[Sequence[Any]]) -> Iterator[list[Token]]:
     """Return the words of each line from left to right."""
     for _, line in groupby(words, key=itemgetter(6)):
         tokens = [
-            Token(text, (x0, y0, x1, y1))
-            for word, x0, y0, x1, y1, *_ in line
-            if (text := clean_word(word).strip())
+            Token(text, (x0, y0, x1, y1)) for word, x0, y0, x1, y1, *_ in line if (text := clean_word(word).strip())
         ]
         yield sorted(tokens, key=_left)
 

@@ -20,14 +20,18 @@ SYMBOLS: Final = {
     "A$": "AUD", "C$": "CAD", "S$": "SGD", "HK$": "HKD", "R$": "BRL", "Fr.": "CHF", "SFr.": "CHF",
 }  # fmt: skip
 CODES: Final = frozenset(
-    ["EUR", "USD", "GBP", "CHF", "MYR", "JPY", "CNY", "INR", "CAD", "AUD", "NZD", "SGD", "HKD", "SEK", "NOK", "DKK", "PLN", "CZK", "HUF", "RON", "BGN", "TRY", "ZAR", "BRL", "MXN", "AED", "SAR", "ILS", "KRW", "THB", "IDR", "PHP", "VND", "TWD", "UAH", "RUB", "ISK", "CLP", "COP", "ARS", "EGP", "MAD", "TND"]
-)
+    {
+        "EUR", "USD", "GBP", "CHF", "MYR", "JPY", "CNY", "INR", "CAD", "AUD", "NZD", "SGD", "HKD", "SEK", "NOK",
+        "DKK", "PLN", "CZK", "HUF", "RON", "BGN", "TRY", "ZAR", "BRL", "MXN", "AED", "SAR", "ILS", "KRW", "THB",
+        "IDR", "PHP", "VND", "TWD", "UAH", "RUB", "ISK", "CLP", "COP", "ARS", "EGP", "MAD", "TND",
+    }
+)  # fmt: skip
 DOLLAR: Final = "$"
 
 _MARK: Final = "|".join(re.escape(mark) for mark in sorted((*SYMBOLS, DOLLAR, *CODES), key=len, reverse=True))
 _NUMBER: Final = re.compile(
     rf"(?P<before>(?<![A-Za-z])(?:{_MARK})[ ]?)?"
-    r"(?<![\w.,'’/:])(?P<sign>[-−–(][ ]?)?"  # noqa: RUF001 - typographic minus and dash are what documents print
+    r"(?<![\w.,'’/:])(?P<sign>[-−–][ ]?)?"  # noqa: RUF001 - typographic minus and dash are what documents print
     rf"(?P<inner>(?:{_MARK})[ ]?)?"
     r"(?P<number>\d{1,3}(?:(?P<group>[ .,'’])\d{3})(?:(?P=group)\d{3}){0,4}(?:[.,]\d{1,4})?"  # noqa: RUF001 - Swiss groups
     r"|\d{1,15}(?:[.,]\d{1,4})?)"
@@ -77,7 +81,8 @@ def numbers(text: str, separator: str | None) -> Iterator[Number]:
         value = _value(match.group("number"), separator)
         if value is None:
             continue
-        negative = bool(match.group("sign") or match.group("minus"))
+        in_brackets = text[match.start() - 1 : match.start()] == "(" and text[match.end() : match.end() + 1] == ")"
+        negative = in_brackets or bool(match.group("sign") or match.group("minus"))
         mark = match.group("before") or match.group("inner") or match.group("after")
         yield Number(
             value=-value if negative else value,

@@ -1,0 +1,179 @@
+"""Which amounts an invoice calls its net, tax, total and due amount, and which of them agree."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import product
+from typing import Final
+
+from stages.fields.layout import Cell, Row
+from stages.fields.money import CODES, SYMBOLS, Number, numbers
+from stages.fields.view import Spot, View
+
+STRONG: Final = 3
+MEDIUM: Final = 2
+WEAK: Final = 1
+PAID: Final = 2
+MAX_CANDIDATES: Final = 12
+CENT: Final = Decimal("0.01")
+ROUNDING: Final = Decimal("0.05")
+FEW_LETTERS: Final = 3
+
+NET, TAX, TOTAL, DUE, CASH, CHANGE = "net_total", "tax_total", "total", "amount_due", "cash", "change"
+
+_TAX_WORD: Final = (
+    r"(?:tax(?:es)?|vat|gst|sst|hst|tva|t\.v\.a\.|mwst\.?|m\.w\.st|ust\.?|btw|iva|umsatzsteuer|mehrwertsteuer|steuer)"
+)
+_LABELS: Final = tuple(
+    (field, strength, re.compile(pattern, re.IGNORECASE))
+    for field, strength, pattern in (
+        (TAX, MEDIUM, rf"\b(?:incl?\w*|inkl\w*|davon|dont|enth\w*|dar\w*)\.?\s(?:of\s)?(?:\d\d?(?:[.,]\d)?\s?%\s)?{_TAX_WORD}\b"),
+        (CASH, STRONG, r"\b(?:cash|tendered|gegeben|bar|esp[èe]ces|contant)\b"),
+        (CHANGE, STRONG, r"\b(?:change|r[üu]ckgeld|rendu|monnaie|wisselgeld)\b"),
+        (None, STRONG, r"\b(?:qty|quantity|items?|savings?|disc(?:ount)?|rabatt\w*|remise|korting|zuschl\w*|abschl\w*|skonto|"
+                       r"anzahlung\w*|acompte|prepaid|paid|rounding|rundung|shipping|versand\w*|points|kapital|capital|"
+                       r"balance (?:before|after|forward)|menge|stk|charges?|credits?|geb[üu]hr\w*|kosten)\b"),
+        (DUE, STRONG, r"\b(?:(?:amount|balance|total)\s+(?:amount\s+)?due|amount payable|balance|outstanding|zahlbetrag|"
+                      r"(?:noch )?zu (?:be)?zahlen(?:de\w*)?|offener betrag|(?:solde|net|reste) [àa] payer|te betalen|da pagare|a pagar)\b"),
+        (TOTAL, MEDIUM, r"^\W*net total\W*$"),
+        (NET, STRONG, r"\b(?:excl\w*|exkl\w*|ohne|without|before|hors|h\.?t\.?|net|netto\w*|taxable|imponibile|"
+                      r"base imponible|bemessungsgrundlage|grondslag)(?:\b|\W|$)"),
+        (TOTAL, STRONG, r"\b(?:grand\s?total|total\s+ttc|ttc|gesamtbetrag|gesamtsumme|rechnungsbetrag|rechnungssumme|brutto\w*|endbetrag|"
+                        r"endsumme|factuur\s?totaal|totale (?:fattura|documento)|invoice (?:total|amount)|total (?:for this )?invoice|"
+                        r"montant total|importe total|total amount|total rounded)\b|\btota[al]\w*\W.{0,12}\bin[ck]l|\bamount incl"),
+        (TAX, STRONG, rf"\b(?:total|sum|summe|montant|sales) (?:of )?(?:de la )?{_TAX_WORD}\b|\b{_TAX_WORD}[ -]?(?:betrag|amount|bedrag|total)|"
+                      r"\bsteuerbetrag\b"),
+        (NET, MEDIUM, r"\b(?:sub|sun)[- ]?tota[al]*\b|\bzwischensumme\b|\bsous[- ]total\b|\bpositionssumme\b|\bsumme positionen\b"),
+        (TOTAL, MEDIUM, r"^\W*(?:takeout |to )?(?:total|totaal|totale|summe|gesamt|insgesamt|jumlah|betrag)\b"),
+        (TAX, MEDIUM, rf"\b{_TAX_WORD}(?:\b|\W|$)"),
+    )
+)  # fmt: skip
+_LETTERS: Final = re.compile(r"[^\W\d_]")
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """An amount that a label calls by one of the fields' names."""
+
+    field: str
+    strength: int
+    number: Number
+    spot: Spot
+    is_alone: bool = True
+
+    @property
+    def value(self) -> Decimal:
+        """The amount."""
+        return self.number.value
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The amounts chosen for each field, and whether net and tax make the total."""
+
+    chosen: dict[str, Amount]
+    agrees: bool
+
+
+def money_in(view: View, cell: Cell) -> list[Number]:
+    """Return the amounts of money in ``cell``."""
+    return [number for number in numbers(cell.text, view.separator) if number.is_money]
+
+
+def find_amounts(view: View) -> list[Amount]:
+    """Return all labelled amounts, and those of rows in which the first two make the third."""
+    return [amount for row in view.rows for amount in (*_labelled(view, row), *_sums(view, row))]
+
+
+def choose_totals(amounts: Iterable[Amount]) -> Totals:
+    """Choose the amounts that agree with each other where some do, else the best named ones."""
+    by_field: dict[str, list[Amount]] = defaultdict(list)
+    for amount in amounts:
+        by_field[amount.field].append(amount)
+    best = {name: _best(_paid_in_cash(name, by_field)) for name in (NET, TAX, TOTAL, DUE) if by_field[name]}
+    agreeing = _agreeing(*(_ranked(_paid_in_cash(name, by_field)) for name in (NET, TAX, TOTAL)))
+    if agreeing is not None:
+        return Totals(best | agreeing, agrees=True)
+    return Totals(best, agrees=False)
+
+
+def label_of(text: str) -> tuple[str | None, int] | None:
+    """Return the field that a label names and how surely; ``(None, …)`` for other things that are counted."""
+    for field, strength, pattern in _LABELS:
+        if pattern.search(text):
+            return field, strength
+    return None
+
+
+def _labelled(view: View, row: Row) -> Iterator[Amount]:
+    """Read a row as labels, each followed by its amounts; the last amount is the one that is meant."""
+    label: tuple[str | None, int] | None = None
+    group: list[tuple[Number, Cell]] = []
+    for cell in row.cells:
+        found = money_in(view, cell)
+        head = cell.text[: found[0].start] if found else cell.text
+        if _is_wordy(head):
+            yield from _closed(label, group)
+            label, group = label_of(head), []
+        group += [(number, cell) for number in found]
+    yield from _closed(label, group)
+
+
+def _closed(label: tuple[str | None, int] | None, group: list[tuple[Number, Cell]]) -> Iterator[Amount]:
+    if label is None or label[0] is None or not group:
+        return
+    number, cell = group[-1]
+    yield Amount(label[0], label[1], number, Spot(cell, number.start, number.end), is_alone=len(group) == 1)
+
+
+def _sums(view: View, row: Row) -> Iterator[Amount]:
+    """Take a row of exactly three amounts, of which the first two make the third, for net, tax and total."""
+    found = [(number, cell) for cell in row.cells for number in money_in(view, cell)]
+    if len(found) != len((NET, TAX, TOTAL)):
+        return
+    net, tax, total = (number.value for number, _ in found)
+    if net + tax == total and abs(tax) < abs(net) and tax:
+        for field, (number, cell) in zip((NET, TAX, TOTAL), found, strict=True):
+            yield Amount(field, WEAK, number, Spot(cell, number.start, number.end))
+
+
+def _paid_in_cash(name: str, by_field: dict[str, list[Amount]]) -> list[Amount]:
+    """Trust a total more that is what was given less what was given back."""
+    if name != TOTAL:
+        return by_field[name]
+    paid = {cash.value - change.value for cash, change in product(by_field[CASH][:3], by_field[CHANGE][:3])}
+    return [replace(each, strength=each.strength + PAID) if each.value in paid else each for each in by_field[name]]
+
+
+def _best(amounts: list[Amount]) -> Amount:
+    """Return the best named amount; of equals the last, because sums follow what they sum up."""
+    return max(enumerate(amounts), key=lambda each: (each[1].is_alone, each[1].strength, each[0]))[1]
+
+
+def _ranked(amounts: list[Amount]) -> list[Amount]:
+    """Return each value once, best named first."""
+    ranked: dict[Decimal, Amount] = {}
+    for amount in sorted(amounts, key=lambda each: -each.strength):
+        ranked.setdefault(amount.value, amount)
+    return list(ranked.values())[:MAX_CANDIDATES]
+
+
+def _agreeing(nets: list[Amount], taxes: list[Amount], totals: list[Amount]) -> dict[str, Amount] | None:
+    """Return the best named net, tax and total of which the first two make the third."""
+    agreeing = [
+        (net.strength + tax.strength + total.strength, total.value, net, tax, total)
+        for net, tax, total in product(nets, taxes, totals)
+        if abs(net.value + tax.value - total.value) <= CENT and total.value and abs(tax.value) <= abs(net.value)
+    ]
+    if not agreeing:
+        return None
+    _, _, net, tax, total = max(agreeing, key=lambda each: each[:2])
+    return {NET: net, TAX: tax, TOTAL: total}
+
+
+def _is_wordy(text: str) -> bool:
+    """Say whether ``text`` can be a label: more than a currency or a speck that was taken for a letter."""
+    bare = text.strip(" :.")
+    return bare not in SYMBOLS and bare not in CODES and len(_LETTERS.findall(bare)) >= FEW_LETTERS

@@ -1,0 +1,90 @@
+"""When an invoice was issued and when it is due."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from stages.fields.dates import Moment, find_dates
+from stages.fields.view import Json, Place, Spot, View
+
+NAMED: Final = 0.95
+BELOW: Final = 0.85
+PLAIN: Final = 0.8
+ONLY: Final = 0.6
+AMBIGUOUS: Final = 0.75
+REACH: Final = 40
+
+_NAMED_ISSUE: Final = re.compile(
+    r"\b(?:(?:tax )?(?:invoice|inv|bill|receipt|issue)\s?(?:date|dt)|date (?:of issue|issued|d['’]?\s?[ée]mission|de (?:la )?facture|facture)|"  # noqa: RUF001
+    r"issued(?: on)?|rechnungs-?\s?datum|belegdatum|ausstellungsdatum|factuur\s?datum|data fattura|fecha (?:de )?(?:factura|emisi[óo]n))\b",
+    re.IGNORECASE,
+)
+_TITLE_ISSUE: Final = re.compile(r"\b(?:rechnung|gutschrift)\b[^\n]{0,60}?\bvom\b", re.IGNORECASE)
+_PLAIN_ISSUE: Final = re.compile(r"\b(?:date|datum|tarikh|fecha|data|dated|le)\b", re.IGNORECASE)
+_DUE: Final = re.compile(
+    r"\b(?:due|payable by|pay(?:ment)? by|payment due|f[äa]llig\w*|zahlbar\b[^\n]{0,40}?\bbis|zahlungsziel|zu zahlen bis|[ée]ch[ée]ance|"
+    r"[àa] (?:payer|r[ée]gler) avant|vervaldatum|uiterste betaaldatum|scadenza|vencimiento)\b",
+    re.IGNORECASE,
+)
+_OTHER: Final = re.compile(
+    r"\b(?:order|bestell\w*|liefer\w*|leistungs?\w*|delivery|ship\w*|service|period|zeitraum|valid|birth|print\w*|livraison|commande|value|"
+    r"wertstellung|start|end|order\s?datum|check-?(?:in|out)|arrival|departure|expir\w*|skonto)\b",
+    re.IGNORECASE,
+)
+_TIME: Final = re.compile(r"\d{1,2}[:.]\d{2}")
+
+
+def read_dates(view: View) -> tuple[Json | None, Json | None]:
+    """Return the dates of issue and of payment."""
+    due = _first(view, _DUE, NAMED)
+    issue = (
+        _first(view, _NAMED_ISSUE, NAMED)
+        or _first(view, _TITLE_ISSUE, NAMED)
+        or _first(view, _PLAIN_ISSUE, PLAIN, other=_OTHER)
+        or _only(view)
+    )
+    return issue, due
+
+
+def _first(
+    view: View, pattern: re.Pattern[str], confidence: float, other: re.Pattern[str] | None = None
+) -> Json | None:
+    for label in view.labels(pattern):
+        if other and (
+            other.search(label.cell.text[: label.end + 20]) or _DUE.search(label.cell.text[: label.end + 20])
+        ):
+            continue
+        for place in view.places(label):
+            moment = _beginning(view, place)
+            if moment:
+                return _field(view, place, moment, BELOW if place.is_below else confidence)
+    return None
+
+
+def _beginning(view: View, place: Place) -> Moment | None:
+    """Return the date that the place begins with, give or take a word."""
+    moments = find_dates(place.text, month_first=view.month_first)
+    return moments[0] if moments and moments[0].start <= REACH else None
+
+
+def _only(view: View) -> Json | None:
+    """Return the only date of the document that nothing gives another meaning."""
+    found = list(_free(view))
+    if len({moment.value for _, moment in found}) != 1:
+        return None
+    place, moment = found[0]
+    return _field(view, place, moment, ONLY)
+
+
+def _free(view: View) -> Iterator[tuple[Place, Moment]]:
+    for row in view.rows:
+        if _DUE.search(row.text) or _OTHER.search(row.text):
+            continue
+        for cell in row.cells:
+            for moment in find_dates(cell.text, month_first=view.month_first):
+                yield Place(cell), moment
+
+
+def _field(view: View, place: Place, moment: Moment, confidence: float) -> Json:
+    spot: Spot = place.spot(moment.start, moment.end)
+    return view.field(moment.iso, min(confidence, AMBIGUOUS) if moment.is_ambiguous else confidence, spot)

@@ -1,0 +1,177 @@
+"""Who sells and who buys: from labels, from the letter's address field, or from the head of a receipt."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from stages.fields.layout import Cell, Row
+from stages.fields.money import numbers
+from stages.fields.view import Json, Spot, View
+
+LABELLED: Final = 0.9
+SENDER_LINE: Final = 0.8
+LEGAL_NAME: Final = 0.65
+FIRST_LINE: Final = 0.6
+HEAD_ROWS: Final = 12
+HEAD: Final = 0.35
+MIN_LETTERS: Final = 3
+MAX_NAME: Final = 100
+LINES_OF_BLOCK: Final = 8
+
+LEGAL_FORM: Final = re.compile(
+    r"(?<!\w)(?:GmbH|AG|KG|OHG|UG|e\.\s?K\.|e\.\s?V\.|SE|SARL|S\.A\.R\.L\.?|SAS|SASU|S\.A\.S?\.?|EURL|SNC|Ltd\.?|Limited|LLC|L\.L\.C\.|LLP|Inc\.?|"
+    r"Incorporated|Corp\.?|Corporation|PLC|plc|B\.?V\.?|N\.?V\.?|S\.?r\.?l\.?|S\.p\.A\.|SpA|Oy|AB|A/S|ApS|AS|Sdn\.?\s?Bhd\.?|SDN\.?\s?BHD\.?|S/B|BHD|"
+    r"Pty|GbR|mbH|S\.L\.|Lda\.?)(?!\w)"
+)
+_SELLER: Final = re.compile(
+    r"^\W*(?:seller|verk[äa]ufer|rechnungssteller|rechnungsersteller|lieferant|leistungserbringer|vendor|vendeur|fournisseur|[ée]metteur|from|sold by|"
+    r"leverancier|supplier|issued by|service provider)\b[^\w]*(?:/\w+)?\W*$|^\W*(?:seller|verk[äa]ufer|vendor|vendeur|from|sold by|supplier)\s*:\s*",
+    re.IGNORECASE,
+)
+_BUYER: Final = re.compile(
+    r"^\W*(?:bill(?:ed)? to|invoice(?:d)? to|sold to|buyer|k[äa]ufer|rechnungsempf[äa]nger|rechnung an|leistungsempf[äa]nger|auftraggeber|kunde|"
+    r"customer|client|acheteur|factur[ée]e? [àa]|adresse de facturation|factuuradres|billing address|bill to address|invoice address)\b"
+    r"(?:\s?/\s?\w+)?(?:\s(?:address|name))?\W*",
+    re.IGNORECASE,
+)
+_NAME_LABEL: Final = re.compile(
+    r"^(?:name|firma|company|nom|naam)\s*:?\s*$|^(?:name|firma|company|nom|naam)\s*:\s*", re.IGNORECASE
+)
+_ATTENTION: Final = re.compile(
+    r"^(?:attn\.?|att\.|z\.\s?hd\.?|z\.\s?h\.?|t\.a\.v\.?|[àa] l'attention de|c/o)\s*:?\s*", re.IGNORECASE
+)
+_NOT_A_NAME: Final = re.compile(
+    r"@|https?:|www\.|\b(?:tel|fax|phone|e-?mail|date|datum|invoice|rechnung|facture|factuur|receipt|page|seite|no\.|nummer|number|gln|"
+    r"account|tax|gst|vat|ust|cash|table|cashier|reg|welcome|thank|thanks|bestell|w[äa]hrung|currency|copyright|beispiel\w*)\b",
+    re.IGNORECASE,
+)
+_STREET: Final = re.compile(
+    r"\b(?:stra(?:ß|ss)e|str\.|weg|platz|allee|rue|avenue|ave|street|st|road|rd|jalan|jln|lot|lane|blvd|box|postfach|chemin|place|lorong|taman)\b"
+    r"|\w(?:straße|strasse|weg|platz|allee)\b|^\W*\d{4,5}\b|\b[A-Z]{2} \d{5}\b",
+    re.IGNORECASE,
+)
+_SENDER: Final = re.compile(
+    r"^(?P<name>[^\n]{3,60}?)\s*(?:[-–·•|*,]|\s{2,})\s+(?P<rest>[^\n]{0,80}\b\d{4,5}\b[^\n]{0,40})$"
+)  # noqa: RUF001
+_TAIL: Final = re.compile(r"\s*(?:[(<\[][^()<>\[\]]{2,24}[)>\]]|\(.{2,24})$")
+
+
+def read_parties(view: View, *, is_receipt: bool) -> tuple[Json | None, Json | None]:
+    """Return the seller and the buyer."""
+    buyer = _labelled(view, _BUYER)
+    seller = _labelled(view, _SELLER)
+    if seller is None:
+        sender, receiver = _letter(view)
+        seller, buyer = sender, buyer or receiver
+    if seller is None:
+        seller = _head(view, is_receipt=is_receipt, buyer=buyer)
+    if seller and buyer and seller["value"] == buyer["value"]:
+        return seller, None
+    return seller, buyer
+
+
+def is_buyers_label(text: str) -> bool:
+    """Say whether ``text`` opens the buyer's block."""
+    return _BUYER.match(text) is not None
+
+
+def is_sellers_label(text: str) -> bool:
+    """Say whether ``text`` opens the seller's block."""
+    return _SELLER.match(text) is not None
+
+
+def _labelled(view: View, pattern: re.Pattern[str]) -> Json | None:
+    """Return the name that stands behind or under the first label that has one."""
+    for label in view.labels(pattern):
+        for spot in _names_at(view, label):
+            return view.field(spot.text, LABELLED, spot)
+    return None
+
+
+def _names_at(view: View, label: Spot) -> Iterator[Spot]:
+    own = _name(label.cell, label.end)
+    if own:
+        yield own
+        return
+    for cell in _block(view, label):
+        match = _NAME_LABEL.match(cell.text)
+        if match and match.end() == len(cell.text):
+            yield from (spot for right in view.right_of(cell)[:1] if (spot := _name(right)))
+            return
+        spot = _name(cell, match.end() if match else 0)
+        if spot:
+            yield spot
+            return
+        if _STREET.search(cell.text):
+            return
+
+
+def _block(view: View, label: Spot) -> Iterator[Cell]:
+    """Yield the cells under a label, line by line, that belong to its column."""
+    rows = view.rows[label.cell.row.index + 1 :][:LINES_OF_BLOCK]
+    for row in rows:
+        if row.page != label.cell.page:
+            return
+        index = 0 if row.box is None else _column(row, label)
+        if index is not None:
+            yield row.cells[index]
+
+
+def _column(row: Row, label: Spot) -> int | None:
+    left, right = (label.box[0], label.box[2]) if label.box else (0.0, 1.0)
+    for index, cell in enumerate(row.cells):
+        if cell.box and cell.box[0] < right and cell.box[2] > left:
+            return index
+    return None
+
+
+def _letter(view: View) -> tuple[Json | None, Json | None]:
+    """Read the address field of a letter: a small line of sender, street and town, then the receiver."""
+    for row in view.rows[:HEAD_ROWS]:
+        for cell in row.cells:
+            match = _SENDER.match(cell.text)
+            if match is None or not _looks_like_name(match.group("name")):
+                continue
+            spot = Spot(cell, match.start("name"), match.end("name"))
+            sender = view.field(spot.text, SENDER_LINE, spot)
+            below = next(iter(_block(view, spot)), None)
+            name = _name(below) if below else None
+            return sender, view.field(name.text, LEGAL_NAME, name) if name and LEGAL_FORM.search(name.text) else None
+    return None, None
+
+
+def _head(view: View, *, is_receipt: bool, buyer: Json | None) -> Json | None:
+    """Return the first name at the top: with a legal form, or the first line of a receipt."""
+    names = [
+        spot for row in view.rows[:HEAD_ROWS] if row.page == view.rows[0].page for spot in map(_name, row.cells) if spot
+    ]
+    names = [spot for spot in names if buyer is None or spot.text != buyer["value"]]
+    for spot in names:
+        if LEGAL_FORM.search(spot.text):
+            return view.field(spot.text, LEGAL_NAME, spot)
+    if is_receipt and names:
+        return view.field(names[0].text, FIRST_LINE, names[0])
+    return None
+
+
+def _name(cell: Cell, start: int = 0) -> Spot | None:
+    """Return the part of ``cell`` that can be a name."""
+    match = _ATTENTION.match(cell.text[start:])
+    start += match.end() if match else 0
+    text = cell.text[start:]
+    text = text.lstrip(" :.-'‘’“")  # noqa: RUF001 - specks that recognition takes for quotes
+    start = len(cell.text) - len(text)
+    tail = _TAIL.search(text)
+    text = (text[: tail.start()] if tail else text).rstrip(" :,;")
+    return Spot(cell, start, start + len(text)) if _looks_like_name(text) else None
+
+
+def _looks_like_name(text: str) -> bool:
+    letters = sum(map(str.isalpha, text))
+    if not MIN_LETTERS <= letters or len(text) > MAX_NAME or letters < len(text) / 2:
+        return False
+    if LEGAL_FORM.search(text):
+        return True
+    return not (
+        _NOT_A_NAME.search(text) or _STREET.search(text) or any(number.is_money for number in numbers(text, None))
+    )

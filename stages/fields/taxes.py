@@ -1,0 +1,54 @@
+"""Tax lines of an invoice: a rate, a base and an amount that agree with each other."""
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from itertools import permutations
+from typing import Final
+
+from stages.fields.layout import Row
+from stages.fields.money import MAX_RATE, Number, decimal_string, numbers
+from stages.fields.view import Json, View
+
+MAX_NUMBERS: Final = 6
+MAX_LINES: Final = 20
+TOLERANCE: Final = Decimal("0.011")
+HUNDRED: Final = Decimal(100)
+_TAX_WORD: Final = re.compile(
+    r"\b(?:tax|vat|gst|sst|tva|taxe|mwst|ust|btw|iva|umsatzsteuer|mehrwertsteuer|s[rt]\b)", re.IGNORECASE
+)
+
+
+def read_taxes(view: View) -> list[Json]:
+    """Return the tax lines: rows in which a rate, a base and an amount fit; nothing else is believed."""
+    lines: dict[tuple[str, str, str], Json] = {}
+    for row in view.rows:
+        line = _tax_line(view, row)
+        if line:
+            lines.setdefault((line["rate"], line["base"], line["amount"]), line)
+    return list(lines.values())[:MAX_LINES]
+
+
+def _tax_line(view: View, row: Row) -> Json | None:
+    found = [number for cell in row.cells for number in numbers(cell.text, view.separator)][:MAX_NUMBERS]
+    money = [number for number in found if number.is_money]
+    if len(money) < len(("base", "amount")):
+        return None
+    is_named = _TAX_WORD.search(row.text) is not None
+    for rate in _rates(found, is_named=is_named):
+        for base, amount in permutations(money, 2):
+            if amount.value and abs(base.value * rate / HUNDRED - amount.value) <= TOLERANCE:
+                return {
+                    "rate": decimal_string(rate),
+                    "base": decimal_string(base.value, places=2),
+                    "amount": decimal_string(amount.value, places=2),
+                }
+    return None
+
+
+def _rates(found: list[Number], *, is_named: bool) -> Iterator[Decimal]:
+    """Yield what can be a rate: a percentage, or a small number in a row that speaks of tax."""
+    for number in found:
+        if number.is_percent or (is_named and not number.mark):
+            if 0 < number.value <= MAX_RATE:
+                yield number.value
