@@ -29,6 +29,7 @@ class RunView:
     due_in: timedelta
     time_left: timedelta
     state: JobState
+    deferred_event: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)

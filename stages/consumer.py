@@ -1,0 +1,160 @@
+"""AMQP in, ack out: each delivery is acknowledged only after its outcome is committed."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from schema.db import dead_letters
+from schema.db.engine import Database
+from schema.db.wake import Waker
+from schema.domain.errors import ErrorCode
+from schema.domain.ids import new_id
+from schema.domain.states import Lane
+from schema.runtime import metrics
+from schema.runtime.broker import BrokerSession, Consumer, Delivery
+from schema.runtime.lifecycle import Health
+from schema.runtime.logs import get_logger
+from schema.runtime.settings import BrokerSettings
+from schema.wire.messages import (
+    HEADER_DEFERRALS,
+    HEADER_EVENT_ID,
+    UnreadableMessageError,
+    decode,
+)
+from schema.wire.queues import lane_queue
+from stages.reception import Copy, Reception
+from stages.runner import Runner
+
+log = get_logger()
+
+WATCH_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Where unreadable messages are written down."""
+
+    database: Database
+    waker: Waker
+
+    async def record(self, delivery: Delivery, error: UnreadableMessageError) -> None:
+        """Make a dead letter of a message that nobody can read: its hash, never its body."""
+        async with self.database.transaction() as conn:
+            await dead_letters.record_unreadable(
+                conn, code=error.code, body=delivery.body, job_id=error.job_id, queue=delivery.queue
+            )
+        self.waker.wake()
+        log.warning("message_unreadable", code=error.code.value, queue=delivery.queue)
+
+
+class StageConsumer:
+    """Consumes the queues of one process's lanes, over as many broker sessions as it takes."""
+
+    def __init__(
+        self,
+        *,
+        settings: BrokerSettings,
+        lanes: Mapping[Lane, int],
+        reception: Reception,
+        runner: Runner,
+        desk: Desk,
+        health: Health,
+    ) -> None:
+        """Keep the ports; ``lanes`` says how many deliveries of each may be in flight."""
+        self._settings = settings
+        self._lanes = lanes
+        self._reception = reception
+        self._runner = runner
+        self._desk = desk
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._session: BrokerSession | None = None
+        self._consumers: list[Consumer] = []
+        health.checks.append(self._missing)
+
+    def _missing(self) -> list[str]:
+        """Name the lanes that the broker does not deliver to."""
+        active = {consumer.queue for consumer in self._consumers if consumer.registered and consumer.taking}
+        return [f"no consumer on {lane.value}" for lane in self._lanes if lane_queue(lane) not in active]
+
+    async def run(self) -> None:
+        """Consume until the session breaks; the caller starts it again with backoff.
+
+        Raises:
+            BrokerUnavailableError: with a code that says what broke.
+        """
+        session = await BrokerSession.open(self._settings, f"docstage-stages-{'+'.join(self._lanes)}")
+        self._session = session
+        try:
+            for lane, prefetch in self._lanes.items():
+                consumer = await session.consume(lane_queue(lane), prefetch=prefetch, on_delivery=self._take)
+                self._consumers.append(consumer)
+            log.info("consuming", count=len(self._consumers))
+            await session.watch(WATCH_SECONDS)
+        finally:
+            self._consumers.clear()
+            await session.close()
+
+    async def drain(self, grace_seconds: float) -> None:
+        """Take nothing more, finish what ends within the grace time, give back the rest."""
+        for consumer in self._consumers:
+            await consumer.stop()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=grace_seconds)
+        self._runner.release()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=grace_seconds)
+
+    def _take(self, delivery: Delivery) -> None:
+        """Start on a delivery; ``prefetch`` bounds how many there are."""
+        session = self._session
+        if session is None:
+            return
+        task = asyncio.create_task(self._settle(session, delivery))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _settle(self, session: BrokerSession, delivery: Delivery) -> None:
+        """Handle a delivery, then acknowledge it.
+
+        One that could not be handled goes back to its queue: nothing was recorded, so it must come again.
+        """
+        try:
+            await self._handle(delivery)
+        except Exception as error:  # noqa: BLE001 - every delivery ends in an ack or goes back
+            log.warning("delivery_requeued", exception_type=type(error).__name__, queue=delivery.queue)
+            metrics.DELIVERIES.labels(stage=_stage_of(delivery.queue), outcome="requeued").inc()
+            # A pause, so that a database that is down is not asked as fast as the broker can redeliver.
+            await asyncio.sleep(1)
+            await session.requeue(delivery)
+            return
+        # A failed ack is normal: the delivery comes again, and its outcome is already recorded.
+        await session.ack(delivery)
+
+    async def _handle(self, delivery: Delivery) -> None:
+        try:
+            message = decode(delivery.body)
+            if message.stage.value != _stage_of(delivery.queue):
+                raise UnreadableMessageError(ErrorCode.UNREADABLE_MESSAGE, message.job_id)
+        except UnreadableMessageError as error:
+            await self._desk.record(delivery, error)
+            return
+        claimed = await self._reception.admit(message, _copy(delivery))
+        if claimed is not None:
+            await self._runner.work(claimed)
+
+
+def _copy(delivery: Delivery) -> Copy:
+    """Read the copy's headers; a message that was published by hand has none."""
+    event_id, deferrals = delivery.headers.get(HEADER_EVENT_ID), delivery.headers.get(HEADER_DEFERRALS)
+    try:
+        known = UUID(str(event_id))
+    except ValueError:
+        known = new_id()
+    return Copy(known, deferrals if isinstance(deferrals, int) else 0)
+
+
+def _stage_of(queue: str) -> str:
+    """Return the stage that a queue feeds."""
+    return next((lane.stage.value for lane in Lane if lane_queue(lane) == queue), "")
