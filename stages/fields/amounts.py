@@ -29,7 +29,7 @@ _TAX_WORD: Final = (
 _LABELS: Final = tuple(
     (field, strength, re.compile(pattern, re.IGNORECASE))
     for field, strength, pattern in (
-        (TAX, MEDIUM, rf"\b(?:incl?\w*|inkl\w*|davon|dont|enth\w*|dar\w*)\.?\s(?:of\s)?(?:\d\d?(?:[.,]\d)?\s?%\s)?{_TAX_WORD}\b"),
+        (TAX, MEDIUM, rf"(?:^\W*in[ck]l?\w*|\b(?:includes|davon|dont|enth[äa]lt\w*|darin))\b[^\n]{{0,16}}?\b{_TAX_WORD}\b"),
         (CASH, STRONG, r"\b(?:cash|tendered|gegeben|bar|esp[èe]ces|contant)\b"),
         (CHANGE, STRONG, r"\b(?:change|r[üu]ckgeld|rendu|monnaie|wisselgeld)\b"),
         (None, STRONG, r"\b(?:qty|quantity|items?|savings?|disc(?:ount)?|rabatt\w*|remise|korting|zuschl\w*|abschl\w*|skonto|"

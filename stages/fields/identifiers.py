@@ -27,7 +27,7 @@ _NUMBER_LABEL: Final = re.compile(rf"\b{_DOCUMENT}[ .-]{{0,2}}(?:(?:{_NO})+)", r
 _NAMED: Final = re.compile(r"(?:invoice|rechnung|facture|factuur|factura|fattura)\W{0,2}", re.IGNORECASE)
 _TITLE: Final = re.compile(
     r"^(?:tax |pro forma |proforma |commercial )?(?:invoice|\w{0,12}rechnung|gutschrift|facture|avoir|factuur|fattura|"
-    rf"factura|credit note|quittung)\b(?:[^\n:]{{0,40}}?\([^()\n]{{1,40}}\))?\W{{0,3}}(?:{_NO})?\W{{0,3}}",
+    rf"factura|credit note|quittung)\b(?:[^\n:]{{0,60}}\([^()\n]{{1,40}}\))?\W{{0,3}}(?:{_NO})?\W{{0,3}}",
     re.IGNORECASE,
 )
 _HASH: Final = re.compile(r"^#\s?")

@@ -19,7 +19,10 @@ _NAMED_ISSUE: Final = re.compile(
     r"issued(?: on)?|rechnungs-?\s?datum|belegdatum|ausstellungsdatum|factuur\s?datum|data fattura|fecha (?:de )?(?:factura|emisi[óo]n))\b",
     re.IGNORECASE,
 )
-_TITLE_ISSUE: Final = re.compile(r"\b(?:rechnung|gutschrift)\b[^\n]{0,60}?\bvom\b", re.IGNORECASE)
+_TITLE_ISSUE: Final = re.compile(
+    r"^(?:\w{0,30}rechnung|gutschrift)\b(?!\s(?:gem[äa](?:ß|ss)|zu[rm]?|f[üu]r|nach)\b)[^\n]{0,90}?\bvom\b",
+    re.IGNORECASE,
+)
 _PLAIN_ISSUE: Final = re.compile(r"\b(?:date|datum|tarikh|fecha|data|dated|le)\b", re.IGNORECASE)
 _DUE: Final = re.compile(
     r"\b(?:due|payable by|pay(?:ment)? by|payment due|f[äa]llig\w*|zahlbar\b[^\n]{0,40}?\bbis|zahlungsziel|zu zahlen bis|[ée]ch[ée]ance|"

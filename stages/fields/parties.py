@@ -13,10 +13,12 @@ SENDER_LINE: Final = 0.8
 LEGAL_NAME: Final = 0.65
 FIRST_LINE: Final = 0.6
 HEAD_ROWS: Final = 12
-HEAD: Final = 0.35
 MIN_LETTERS: Final = 3
 MAX_NAME: Final = 100
 LINES_OF_BLOCK: Final = 8
+ADDRESS_ROWS: Final = 40
+SENDER_PARTS: Final = 3
+LEFT_EDGE: Final = 0.01
 
 LEGAL_FORM: Final = re.compile(
     r"(?<!\w)(?:GmbH|AG|KG|OHG|UG|e\.\s?K\.|e\.\s?V\.|SE|SARL|S\.A\.R\.L\.?|SAS|SASU|S\.A\.S?\.?|EURL|SNC|Ltd\.?|Limited|LLC|L\.L\.C\.|LLP|Inc\.?|"
@@ -30,7 +32,7 @@ _SELLER: Final = re.compile(
 )
 _BUYER: Final = re.compile(
     r"^\W*(?:bill(?:ed)? to|invoice(?:d)? to|sold to|buyer|k[äa]ufer|rechnungsempf[äa]nger|rechnung an|leistungsempf[äa]nger|auftraggeber|kunde|"
-    r"customer|client|acheteur|factur[ée]e? [àa]|adresse de facturation|factuuradres|billing address|bill to address|invoice address)\b"
+    r"customer|client|acheteur|factur[é]e? [àa]|adresse de facturation|factuuradres|billing address|bill to address|invoice address)\b"
     r"(?:\s?/\s?\w+)?(?:\s(?:address|name))?\W*",
     re.IGNORECASE,
 )
@@ -50,9 +52,8 @@ _STREET: Final = re.compile(
     r"|\w(?:straße|strasse|weg|platz|allee)\b|^\W*\d{4,5}\b|\b[A-Z]{2} \d{5}\b",
     re.IGNORECASE,
 )
-_SENDER: Final = re.compile(
-    r"^(?P<name>[^\n]{3,60}?)\s*(?:[-–·•|*,]|\s{2,})\s+(?P<rest>[^\n]{0,80}\b\d{4,5}\b[^\n]{0,40})$"
-)  # noqa: RUF001
+_SENDER_BREAK: Final = re.compile(r"\s+[-–·•|*]\s+|\s*[,·•]\s+")  # noqa: RUF001 - the dash that letters use
+_POSTCODE: Final = re.compile(r"^(?:[A-Z]{1,2}[ -])?\d{4,5}\s[^\W\d]|^\d{4}\s?[A-Z]{2}\s[^\W\d]|\b[A-Z]{2} \d{5}\b")
 _TAIL: Final = re.compile(r"\s*(?:[(<\[][^()<>\[\]]{2,24}[)>\]]|\(.{2,24})$")
 
 
@@ -65,6 +66,8 @@ def read_parties(view: View, *, is_receipt: bool) -> tuple[Json | None, Json | N
         seller, buyer = sender, buyer or receiver
     if seller is None:
         seller = _head(view, is_receipt=is_receipt, buyer=buyer)
+    if buyer is None and seller and not is_receipt:
+        buyer = _addressed(view, seller)
     if seller and buyer and seller["value"] == buyer["value"]:
         return seller, None
     return seller, buyer
@@ -129,15 +132,161 @@ def _letter(view: View) -> tuple[Json | None, Json | None]:
     """Read the address field of a letter: a small line of sender, street and town, then the receiver."""
     for row in view.rows[:HEAD_ROWS]:
         for cell in row.cells:
-            match = _SENDER.match(cell.text)
-            if match is None or not _looks_like_name(match.group("name")):
+            parts = _SENDER_BREAK.split(cell.text)
+            if len(parts) < SENDER_PARTS or not any(map(_POSTCODE.search, parts[1:])) or not _looks_like_name(parts[0]):
                 continue
-            spot = Spot(cell, match.start("name"), match.end("name"))
-            sender = view.field(spot.text, SENDER_LINE, spot)
+            spot = Spot(cell, 0, len(parts[0]))
             below = next(iter(_block(view, spot)), None)
             name = _name(below) if below else None
-            return sender, view.field(name.text, LEGAL_NAME, name) if name and LEGAL_FORM.search(name.text) else None
+            receiver = view.field(name.text, LEGAL_NAME, name) if name and LEGAL_FORM.search(name.text) else None
+            return view.field(spot.text, SENDER_LINE, spot), receiver
     return None, None
+
+
+def _addressed(view: View, seller: Json) -> Json | None:
+    """Return the only name, beside the seller's, that stands over a street and a town on the first page."""
+    names: dict[str, Spot] = {}
+    for row in view.rows[:ADDRESS_ROWS]:
+        for cell in row.cells:
+            if _POSTCODE.search(cell.text):
+                spot = _top_of_block(view, cell)
+                if spot and not _same_name(spot.text, seller["value"]):
+                    names.setdefault(spot.text, spot)
+    if len(names) != 1:
+        return None
+    spot = next(iter(names.values()))
+    return view.field(spot.text, FIRST_LINE, spot)
+
+
+def _top_of_block(view: View, town: Cell) -> Spot | None:
+    """Return the name in the first of the lines that stand closely over ``town``."""
+    top, name = town, None
+    for row in reversed(view.rows[max(0, town.row.index - LINES_OF_BLOCK) : town.row.index]):
+        if row.page != town.page or top.box is None:
+            break
+        above = (
+            next((cell for cell in row.cells if cell.box and abs(cell.box[0] - town.box[0]) < LEFT_EDGE), None)
+            if town.box
+            else None
+        )
+        if above is None or above.box is None:
+            continue
+        if top.box[1] - above.box[3] > 1.5 * (top.box[3] - top.box[1]):
+            break
+        top, name = above, _name(above) or name
+    return name
+
+
+def _same_name(first: str, second: str) -> bool:
+    short, long = sorted((first.casefold(), second.casefold()), key=len)
+    return short in long
+
+
+def _head(view: View, *, is_receipt: bool, buyer: Json | None) -> Json | None:
+    """Return the first name at the top: with a legal form, or the first line of a receipt.
+
+    The first line is also the seller's where somebody else is named as the buyer.
+    """
+    rows = [row for row in view.rows[:HEAD_ROWS] if row.page == view.rows[0].page]
+    names = [spot for row in rows for spot in map(_name, row.cells) if spot]
+    names = [spot for spot in names if buyer is None or spot.text != buyer["value"]]
+    for spot in names:
+        if LEGAL_FORM.search(spot.text):
+            return view.field(spot.text, LEGAL_NAME, spot)
+    if names and (is_receipt or (buyer and names[0].cell.row.index == 0)):
+        return view.field(names[0].text, FIRST_LINE, names[0])
+    return None
+
+
+def _names_at(view: View, label: Spot) -> Iterator[Spot]:
+    own = _name(label.cell, label.end)
+    if own:
+        yield own
+        return
+    for cell in _block(view, label):
+        match = _NAME_LABEL.match(cell.text)
+        if match and match.end() == len(cell.text):
+            yield from (spot for right in view.right_of(cell)[:1] if (spot := _name(right)))
+            return
+        spot = _name(cell, match.end() if match else 0)
+        if spot:
+            yield spot
+            return
+        if _STREET.search(cell.text):
+            return
+
+
+def _block(view: View, label: Spot) -> Iterator[Cell]:
+    """Yield the cells under a label, line by line, that belong to its column."""
+    rows = view.rows[label.cell.row.index + 1 :][:LINES_OF_BLOCK]
+    for row in rows:
+        if row.page != label.cell.page:
+            return
+        index = 0 if row.box is None else _column(row, label)
+        if index is not None:
+            yield row.cells[index]
+
+
+def _column(row: Row, label: Spot) -> int | None:
+    left, right = (label.box[0], label.box[2]) if label.box else (0.0, 1.0)
+    for index, cell in enumerate(row.cells):
+        if cell.box and cell.box[0] < right and cell.box[2] > left:
+            return index
+    return None
+
+
+def _letter(view: View) -> tuple[Json | None, Json | None]:
+    """Read the address field of a letter: a small line of sender, street and town, then the receiver."""
+    for row in view.rows[:HEAD_ROWS]:
+        for cell in row.cells:
+            parts = _SENDER_BREAK.split(cell.text)
+            if len(parts) < SENDER_PARTS or not any(map(_POSTCODE.search, parts[1:])) or not _looks_like_name(parts[0]):
+                continue
+            spot = Spot(cell, 0, len(parts[0]))
+            below = next(iter(_block(view, spot)), None)
+            name = _name(below) if below else None
+            receiver = view.field(name.text, LEGAL_NAME, name) if name and LEGAL_FORM.search(name.text) else None
+            return view.field(spot.text, SENDER_LINE, spot), receiver
+    return None, None
+
+
+def _addressed(view: View, seller: Json) -> Json | None:
+    """Return the only name, beside the seller's, that stands over a street and a town on the first page."""
+    names: dict[str, Spot] = {}
+    for row in view.rows[:ADDRESS_ROWS]:
+        for cell in row.cells:
+            if _POSTCODE.search(cell.text):
+                spot = _top_of_block(view, cell)
+                if spot and not _same_name(spot.text, seller["value"]):
+                    names.setdefault(spot.text, spot)
+    if len(names) != 1:
+        return None
+    spot = next(iter(names.values()))
+    return view.field(spot.text, FIRST_LINE, spot)
+
+
+def _top_of_block(view: View, town: Cell) -> Spot | None:
+    """Return the name in the first of the lines that stand closely over ``town``."""
+    top, name = town, None
+    for row in reversed(view.rows[max(0, town.row.index - LINES_OF_BLOCK) : town.row.index]):
+        if row.page != town.page or top.box is None:
+            break
+        above = (
+            next((cell for cell in row.cells if cell.box and abs(cell.box[0] - town.box[0]) < LEFT_EDGE), None)
+            if town.box
+            else None
+        )
+        if above is None or above.box is None:
+            continue
+        if top.box[1] - above.box[3] > 1.5 * (top.box[3] - top.box[1]):
+            break
+        top, name = above, _name(above) or name
+    return name
+
+
+def _same_name(first: str, second: str) -> bool:
+    short, long = sorted((first.casefold(), second.casefold()), key=len)
+    return short in long
 
 
 def _head(view: View, *, is_receipt: bool, buyer: Json | None) -> Json | None:
@@ -168,7 +317,9 @@ def _name(cell: Cell, start: int = 0) -> Spot | None:
 
 def _looks_like_name(text: str) -> bool:
     letters = sum(map(str.isalpha, text))
-    if not MIN_LETTERS <= letters or len(text) > MAX_NAME or letters < len(text) / 2:
+    if text.startswith("("):
+        return False
+    if not letters >= MIN_LETTERS or len(text) > MAX_NAME or letters < len(text) / 2:
         return False
     if LEGAL_FORM.search(text):
         return True

@@ -1,119 +1,197 @@
-"""The lines of an invoice: rows under a header that names a description and an amount."""
+"""The lines of an invoice: rows under a header that names a description, an amount and a price or a quantity.
+
+Which number is which is decided by arithmetic where it can be (quantity times price makes the amount), and
+by the column that a number stands in where it cannot.
+"""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import permutations
 from typing import Final
 
 from stages.fields.amounts import label_of
-from stages.fields.layout import Box, Cell, Row
+from stages.fields.layout import Cell, Row
 from stages.fields.money import Number, decimal_string, numbers
 from stages.fields.view import Json, View
 
 MAX_LINES: Final = 500
 MAX_DESCRIPTION: Final = 300
-HEADER_ROWS: Final = 2
-MIN_COLUMNS: Final = 3
-ROWS_WITHOUT_LINES: Final = 12
+MAX_NUMBERS: Final = 8
+HEADER_ROWS: Final = 3
+IDLE_ROWS: Final = 12
+FAR: Final = 0.06
 CENT: Final = Decimal("0.011")
 
 _COLUMNS: Final[Mapping[str, re.Pattern[str]]] = {
-    name: re.compile(rf"^\W*(?:{words})\W*$|^\W*(?:{words})\b", re.IGNORECASE)
-    for name, words in {
-        "description": r"description|item(?: description)?|article|artikel\w*|beschreibung|bezeichnung|leistung|product\w*|"
-        r"produkt\w*|d[ée]signation|libell[ée]|omschrijving|particulars|details|service",
-        "quantity": r"qty|quantity|menge|anzahl|quantit[ée]|qt[ée]|aantal|hoeveelheid|hours|stunden|units|oty",
-        "unit_price": r"(?:unit )?price|rate|u/price|s/price|einzelpreis|e-preis|nettopreis|preis\w*|vk-preis|prix(?: unitaire)?|p\.?u\.?|"
-        r"prijs\w*|unit cost",
-        "amount": r"amount|total|betrag|nettobetrag|zeilenbetrag|gesamt\w*|summe|montant|prix ht|total ht|bedrag|line total|prijs incl",
-    }.items()
+    "description": re.compile(
+        r"(?:description|beschreibung|bezeichnung|d[ée]signation|libell[ée]|omschrijving|particulars)\b"
+        r"|^\W*(?:item|article|artikel|leistung|product|produkt|details|service)s?\b",
+        re.IGNORECASE,
+    ),
+    "amount": re.compile(
+        r"^\W*(?:(?:line |net |netto|zeilen|gesamt)?(?:amount|total|betrag|preis)|gesamt|summe|entgelt|montant|(?:prix|total) h\.?t\.?|bedrag|"
+        r"prijs incl\w*)\b(?!\W*%)",
+        re.IGNORECASE,
+    ),
+    "quantity": re.compile(
+        r"^\W*(?:qty|quantity|menge|anzahl|quantit[ée]|qt[ée]|aantal|hoeveelheid|hours|stunden|units|oty)\b",
+        re.IGNORECASE,
+    ),
+    "unit_price": re.compile(
+        r"^\W*(?:(?:unit |[us]/)?price|rate|unit cost|(?:einzel|netto|vk-|e-)?preis\w*|prix(?: unitaire)?|p\.?u\.?|prijs\w*)\b",
+        re.IGNORECASE,
+    ),
 }
+_NEXT_SECTION: Final = re.compile(
+    r"\b(?:\w*steueraufschl\w*|belegsummen|zahlungsbedingungen|(?:tax|vat|gst|sst)\W{0,2}summary|payment details|tax ?code)\b",
+    re.IGNORECASE,
+)
+_SUMS: Final = frozenset({"net_total", "tax_total", "total", "amount_due", "cash", "change"})
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A table's header: its cells, each with the name of its column where it has one, and the row below it."""
+
+    cells: Sequence[tuple[Cell, str | None]]
+    end: int
+
+    @property
+    def names(self) -> set[str]:
+        """The names of the columns."""
+        return {name for _, name in self.cells if name}
+
+
+@dataclass(slots=True)
+class Line:
+    """A line while its row, and where the amount stands lower the next one, is read."""
+
+    description: str
+    others: list[tuple[Number, str | None]]
+    amount: Number | None = None
+    quantity: Number | None = field(init=False, default=None)
+    unit_price: Number | None = field(init=False, default=None)
+
+    def settle(self) -> None:
+        """Tell quantity and price apart: by their product, else by their columns."""
+        for (first, _), (second, name) in permutations(self.others[:MAX_NUMBERS], 2):
+            makes_amount = self.amount and abs(first.value * second.value - self.amount.value) <= CENT
+            if makes_amount and name != "quantity" and not first.mark:
+                self.quantity, self.unit_price = first, second
+                return
+        by_name = {name: number for number, name in reversed(self.others) if name}
+        self.quantity, self.unit_price = by_name.get("quantity"), by_name.get("unit_price")
 
 
 def read_lines(view: View) -> list[Json]:
     """Return the lines under every such header; a row without an amount of money is no line."""
-    lines: list[Json] = []
+    lines: list[Line] = []
     index = 0
     while index < len(view.rows) and len(lines) < MAX_LINES:
-        columns = _header(view.rows[index])
-        index += 1
-        if columns:
-            found, index = _body(view, columns, index)
+        header = _header(view.rows, index)
+        index = header.end if header else index + 1
+        if header:
+            found, index = _body(view, header)
             lines += found
-    return lines[:MAX_LINES]
+    return [_json(line) for line in lines[:MAX_LINES]]
 
 
-def _header(row: Row) -> dict[str, Cell] | None:
-    """Return the named columns of a header row, when it has a description, an amount and one more."""
-    columns: dict[str, Cell] = {}
-    for cell in row.cells:
-        name = next((name for name, words in _COLUMNS.items() if name not in columns and words.match(cell.text)), None)
-        if name:
-            columns[name] = cell
-    if "amount" not in columns and "unit_price" in columns and row.cells[-1] is columns["unit_price"]:
-        columns["amount"] = columns.pop("unit_price")
-    return columns if len(columns) >= MIN_COLUMNS and {"description", "amount"} <= columns.keys() else None
+def _header(rows: Sequence[Row], start: int) -> Header | None:
+    """Return the header that begins at row ``start``; it may be printed in up to three rows."""
+    cells: list[tuple[Cell, str | None]] = []
+    names: set[str] = set()
+    for row in rows[start : start + HEADER_ROWS]:
+        for cell in row.cells:
+            name = next(
+                (name for name, words in _COLUMNS.items() if name not in names and words.search(cell.text)), None
+            )
+            names |= {name} if name else set()
+            cells.append((cell, name))
+        if not names or row.page != rows[start].page or any(number.is_money for number in numbers(row.text, None)):
+            return None
+        if {"description", "amount"} <= names and names & {"quantity", "unit_price"}:
+            return Header(cells, row.index + 1)
+    return None
 
 
-def _body(view: View, columns: Mapping[str, Cell], start: int) -> tuple[list[Json], int]:
-    lines: list[Json] = []
+def _body(view: View, header: Header) -> tuple[list[Line], int]:
+    lines: list[Line] = []
+    pending: Line | None = None
     idle = 0
-    for row in view.rows[start:]:
-        if idle > ROWS_WITHOUT_LINES or _ends(row) or _header(row):
+    for row in view.rows[header.end :]:
+        if idle > IDLE_ROWS or _NEXT_SECTION.search(row.text) or _header(view.rows, row.index):
             return lines, row.index
-        line = _line(view, row, columns)
-        idle = 0 if line else idle + 1
-        if line:
-            lines.append(line)
+        line = _line(view, row, header)
+        if _is_sum(row, line):
+            return lines, row.index
+        if line.amount is None:
+            pending = line if line.description and line.others else pending
+        elif line.description or pending:
+            lines.append(_complete(line, pending))
+            pending, idle = None, 0
+        idle += 1
     return lines, len(view.rows)
 
 
-def _ends(row: Row) -> bool:
-    """Say whether the sums begin here."""
+def _complete(line: Line, pending: Line | None) -> Line:
+    """Return ``line``, or the one before that waited for the amount that stands alone here."""
+    if pending is not None and not line.description:
+        pending.amount = line.amount
+        line = pending
+    line.settle()
+    return line
+
+
+def _is_sum(row: Row, line: Line) -> bool:
+    """Say whether the sums begin here: a label of theirs, and no quantity or price before the amount."""
     label = label_of(row.cells[0].text)
-    return (
-        label is not None
-        and label[0] in {"net_total", "total", "tax_total", "amount_due"}
-        and len(row.cells) <= MIN_COLUMNS
-    )
+    return label is not None and label[0] in _SUMS and len(line.others) < len(("quantity", "price"))
 
 
-def _line(view: View, row: Row, columns: Mapping[str, Cell]) -> Json | None:
-    by_column: dict[str, list[Cell]] = {name: [] for name in columns}
+def _line(view: View, row: Row, header: Header) -> Line:
+    words: list[str] = []
+    found: list[tuple[Number, str | None]] = []
     for cell in row.cells:
-        by_column[_nearest(cell, row, columns)].append(cell)
-    values = {name: _number(view, by_column.get(name, ())) for name in ("quantity", "unit_price", "amount")}
-    amount = values["amount"]
-    description = " ".join(cell.text for cell in by_column["description"])
-    if amount is None or not amount.is_money or not any(map(str.isalpha, description)):
-        return None
-    return {
-        "description": description[:MAX_DESCRIPTION],
-        "quantity": _decimal(values["quantity"]),
-        "unit_price": _decimal(values["unit_price"], places=2),
-        "amount": _decimal(amount, places=2),
-    }
+        name = _column(cell, row, header)
+        values = [number for number in numbers(cell.text, view.separator) if not number.is_percent]
+        if name == "description" or (not values and any(map(str.isalpha, cell.text))):
+            words += [cell.text] if any(map(str.isalpha, cell.text)) and name in {"description", None} else []
+        else:
+            found += [(number, name) for number in values]
+    amounts = [number for number, name in found if name == "amount" and number.is_money]
+    amount = amounts[-1] if amounts else None
+    others = [(number, name) for number, name in found if number is not amount and name != "amount"]
+    return Line(" ".join(words)[:MAX_DESCRIPTION], others, amount)
 
 
-def _nearest(cell: Cell, row: Row, columns: Mapping[str, Cell]) -> str:
-    """Return the column whose header stands nearest above; by order where there are no boxes."""
+def _column(cell: Cell, row: Row, header: Header) -> str | None:
+    """Return the name of the column whose header stands nearest above; by order where there are no boxes."""
     if cell.box is None:
-        header = next(iter(columns.values())).row.cells
         position = row.cells.index(cell)
-        return next((name for name, head in columns.items() if header.index(head) == position), "description")
-    return min(columns, key=lambda name: _distance(cell.box, columns[name].box))
+        last = [each for each in header.cells if each[0].row is header.cells[-1][0].row]
+        return last[position][1] if position < len(last) else None
+    distance, name = min(((_distance(cell, head), name) for head, name in header.cells), key=lambda each: each[0])
+    return name if distance < FAR else None
 
 
-def _distance(box: Box | None, header: Box | None) -> float:
-    if box is None or header is None:
+def _distance(cell: Cell, header: Cell) -> float:
+    """Return how far apart the two are across; of overlapping ones, those with a common edge are nearest."""
+    if cell.box is None or header.box is None:
         return 1.0
-    gap = max(box[0], header[0]) - min(box[2], header[2])
-    return gap if gap > 0 else -1.0 / (1.0 + abs(box[0] + box[2] - header[0] - header[2]))
+    gap = max(cell.box[0], header.box[0]) - min(cell.box[2], header.box[2])
+    edges = min(abs(cell.box[0] - header.box[0]), abs(cell.box[2] - header.box[2]))
+    return gap if gap > 0 else edges - 1.0
 
 
-def _number(view: View, cells: Iterator[Cell] | list[Cell] | tuple[()]) -> Number | None:
-    found = [number for cell in cells for number in numbers(cell.text, view.separator) if not number.is_percent]
-    return found[-1] if found else None
+def _json(line: Line) -> Json:
+    return {
+        "description": line.description or None,
+        "quantity": _decimal(line.quantity),
+        "unit_price": _decimal(line.unit_price, places=2),
+        "amount": _decimal(line.amount, places=2),
+    }
 
 
 def _decimal(number: Number | None, *, places: int = 0) -> str | None:
