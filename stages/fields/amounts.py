@@ -24,7 +24,7 @@ FEW_LETTERS: Final = 3
 NET, TAX, TOTAL, DUE, CASH, CHANGE = "net_total", "tax_total", "total", "amount_due", "cash", "change"
 
 _TAX_WORD: Final = (
-    r"(?:tax(?:es)?|vat|gst|sst|hst|tva|t\.v\.a\.|mwst\.?|m\.w\.st|ust\.?|btw|iva|umsatzsteuer|mehrwertsteuer|steuer)"
+    r"(?:tax(?:es?)?|vat|gst|sst|hst|tva|t\.v\.a\.|mwst\.?|m\.w\.st|ust\.?|btw|iva|umsatzsteuer|mehrwertsteuer|steuer)"
 )
 _LABELS: Final = tuple(
     (field, strength, re.compile(pattern, re.IGNORECASE))

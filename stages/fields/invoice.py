@@ -36,9 +36,10 @@ def read_invoice(
     if attachments:
         from stages.fields.einvoice import read_einvoice  # noqa: PLC0415 - lxml is loaded only for XML
 
-        invoice = read_einvoice(attachments, view)
-        if invoice is not None:
-            return invoice, check_invoice(invoice)
+        found = read_einvoice(attachments, view)
+        if found is not None:
+            invoice, warnings = found
+            return invoice, [*warnings, *check_invoice(invoice)]
     invoice, is_refused = _read_pages(view)
     warnings = check_invoice(invoice)
     return invoice, [*warnings, {"code": "iban_invalid", "pages": []}] if is_refused else warnings

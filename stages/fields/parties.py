@@ -193,6 +193,7 @@ def _head(view: View, *, is_receipt: bool, buyer: Json | None) -> Json | None:
     for spot in names:
         if LEGAL_FORM.search(spot.text):
             return view.field(spot.text, LEGAL_NAME, spot)
+    names = [spot for spot in names if spot.text[0].isupper() or spot.text[0].isdigit()]
     if names and (is_receipt or (buyer and names[0].cell.row.index == 0)):
         return view.field(names[0].text, FIRST_LINE, names[0])
     return None

@@ -11,7 +11,7 @@ from decimal import Decimal
 from itertools import permutations
 from typing import Final
 
-from stages.fields.amounts import label_of
+from stages.fields.amounts import MEDIUM, label_of
 from stages.fields.layout import Cell, Row
 from stages.fields.money import Number, decimal_string, numbers
 from stages.fields.view import Json, View
@@ -22,6 +22,7 @@ MAX_NUMBERS: Final = 8
 HEADER_ROWS: Final = 3
 IDLE_ROWS: Final = 12
 FAR: Final = 0.06
+ASIDE: Final = "aside"
 CENT: Final = Decimal("0.011")
 
 _COLUMNS: Final[Mapping[str, re.Pattern[str]]] = {
@@ -30,17 +31,17 @@ _COLUMNS: Final[Mapping[str, re.Pattern[str]]] = {
         r"|^\W*(?:item|article|artikel|leistung|product|produkt|details|service)s?\b",
         re.IGNORECASE,
     ),
-    "amount": re.compile(
-        r"^\W*(?:(?:line |net |netto|zeilen|gesamt)?(?:amount|total|betrag|preis)|gesamt|summe|entgelt|montant|(?:prix|total) h\.?t\.?|bedrag|"
-        r"prijs incl\w*)\b(?!\W*%)",
-        re.IGNORECASE,
-    ),
     "quantity": re.compile(
         r"^\W*(?:qty|quantity|menge|anzahl|quantit[ée]|qt[ée]|aantal|hoeveelheid|hours|stunden|units|oty)\b",
         re.IGNORECASE,
     ),
     "unit_price": re.compile(
         r"^\W*(?:(?:unit |[us]/)?price|rate|unit cost|(?:einzel|netto|vk-|e-)?preis\w*|prix(?: unitaire)?|p\.?u\.?|prijs\w*)\b",
+        re.IGNORECASE,
+    ),
+    "amount": re.compile(
+        r"^\W*(?:(?:line |net |netto|zeilen|gesamt)?(?:amount|total|betrag)|gesamtpreis|gesamt|summe|entgelt|montant|(?:prix|total) h\.?t\.?|bedrag|"
+        r"prijs incl\w*)\b(?!\W*%)",
         re.IGNORECASE,
     ),
 }
@@ -124,8 +125,11 @@ def _body(view: View, header: Header) -> tuple[list[Line], int]:
         if idle > IDLE_ROWS or _NEXT_SECTION.search(row.text) or _header(view.rows, row.index):
             return lines, row.index
         line = _line(view, row, header)
-        if _is_sum(row, line):
+        label = _label_of_sum(row, line)
+        if label in _SUMS:
             return lines, row.index
+        if label == ASIDE:
+            continue
         if line.amount is None:
             pending = line if line.description and line.others else pending
         elif line.description or pending:
@@ -144,10 +148,15 @@ def _complete(line: Line, pending: Line | None) -> Line:
     return line
 
 
-def _is_sum(row: Row, line: Line) -> bool:
-    """Say whether the sums begin here: a label of theirs, and no quantity or price before the amount."""
+def _label_of_sum(row: Row, line: Line) -> str | None:
+    """Return which sum the row is, ``ASIDE`` for one in between; ``None`` for a line with its own numbers."""
     label = label_of(row.cells[0].text)
-    return label is not None and label[0] in _SUMS and len(line.others) < len(("quantity", "price"))
+    if label is None or len(line.others) >= len(("quantity", "price")):
+        return None
+    if not any(number.is_money for number in numbers(row.text, None)):
+        return None
+    field, strength = label
+    return ASIDE if field is None or (field == "net_total" and strength == MEDIUM) else field
 
 
 def _line(view: View, row: Row, header: Header) -> Line:

@@ -17,7 +17,10 @@ MAX_VALUE: Final = 500
 ROWS_BELOW: Final = 3
 LINES_BELOW: Final = 4.0
 _NOISE: Final = re.compile(r"[\W_]*\w?[\W_]*")
-_UNITED_STATES: Final = re.compile(r"\b(?:United States|U\.?S\.?A\.?|[A-Z]{2} \d{5}(?:-\d{4})?)\b")
+_STATES: Final = (
+    "A[KLRZ]|C[AOT]|D[CE]|FL|GA|HI|I[ADLN]|K[SY]|LA|M[ADEINOST]|N[CDEHJMVY]|O[HKR]|PA|RI|S[CD]|T[NX]|UT|V[AT]|W[AIVY]"
+)
+_UNITED_STATES: Final = re.compile(rf"\b(?:United States|U\.?S\.?A\b|(?:{_STATES}) \d{{5}}(?:-\d{{4}})?\b)")
 
 
 @dataclass(frozen=True, slots=True)
