@@ -22,7 +22,10 @@ from sqlalchemy.dialects.postgresql import JSONB, UUID
 
 metadata = MetaData()
 
-_JOB = ForeignKey("job.id", ondelete="CASCADE")
+
+def _job() -> ForeignKey:
+    """Return a reference to the job that a row belongs to and goes with."""
+    return ForeignKey("job.id", ondelete="CASCADE")
 
 
 def _time(name: str, *, nullable: bool = True, default: bool = False) -> Column[datetime]:
@@ -78,7 +81,7 @@ job = Table(
 document = Table(
     "document",
     metadata,
-    Column("job_id", UUID, _JOB.copy(), primary_key=True),
+    Column("job_id", UUID, _job(), primary_key=True),
     Column("sha256", Text, nullable=False),
     Column("size_bytes", BigInteger, nullable=False),
     Column("declared_type", Text),
@@ -100,7 +103,7 @@ worker = Table(
 stage_run = Table(
     "stage_run",
     metadata,
-    Column("job_id", UUID, _JOB.copy(), primary_key=True),
+    Column("job_id", UUID, _job(), primary_key=True),
     Column("stage", Text, primary_key=True),
     Column("status", Text, nullable=False, server_default="ready"),
     Column("lane", Text, nullable=False),
@@ -123,7 +126,7 @@ stage_run = Table(
 stage_attempt = Table(
     "stage_attempt",
     metadata,
-    Column("job_id", UUID, _JOB.copy(), primary_key=True),
+    Column("job_id", UUID, _job(), primary_key=True),
     Column("stage", Text, primary_key=True),
     Column("fencing_token", BigInteger, primary_key=True),
     Column("series", Integer, nullable=False),
@@ -139,7 +142,7 @@ stage_attempt = Table(
 stage_output = Table(
     "stage_output",
     metadata,
-    Column("job_id", UUID, _JOB.copy(), primary_key=True),
+    Column("job_id", UUID, _job(), primary_key=True),
     Column("stage", Text, primary_key=True),
     Column("fencing_token", BigInteger, nullable=False),
     Column("content", JSONB),
@@ -152,7 +155,7 @@ stage_output = Table(
 page_text = Table(
     "page_text",
     metadata,
-    Column("job_id", UUID, _JOB.copy(), primary_key=True),
+    Column("job_id", UUID, _job(), primary_key=True),
     Column("page", Integer, primary_key=True),
     Column("fencing_token", BigInteger, nullable=False),
     Column("content", JSONB, nullable=False),
@@ -162,7 +165,7 @@ page_text = Table(
 result = Table(
     "result",
     metadata,
-    Column("job_id", UUID, _JOB.copy(), primary_key=True),
+    Column("job_id", UUID, _job(), primary_key=True),
     Column("content", JSONB),
     Column("blob_key", Text),
     Column("sha256", Text, nullable=False),
@@ -193,7 +196,7 @@ dead_letter = Table(
     "dead_letter",
     metadata,
     Column("id", UUID, primary_key=True),
-    Column("job_id", UUID, _JOB.copy()),
+    Column("job_id", UUID, _job()),
     Column("tenant_id", UUID),
     Column("stage", Text),
     Column("series", Integer, nullable=False, server_default="1"),
@@ -214,7 +217,7 @@ dead_letter = Table(
 job_event = Table(
     "job_event",
     metadata,
-    Column("job_id", UUID, _JOB.copy(), primary_key=True),
+    Column("job_id", UUID, _job(), primary_key=True),
     Column("sequence", BigInteger, primary_key=True),
     _time("at", default=True),
     Column("type", Text, nullable=False),
@@ -250,7 +253,7 @@ webhook_delivery = Table(
     metadata,
     Column("endpoint_id", UUID, ForeignKey("webhook_endpoint.id", ondelete="CASCADE"), primary_key=True),
     Column("event_id", UUID, primary_key=True),
-    Column("job_id", UUID, _JOB.copy(), nullable=False),
+    Column("job_id", UUID, _job(), nullable=False),
     Column("type", Text, nullable=False),
     Column("attempt", Integer, nullable=False, server_default="0"),
     _time("created_at", default=True),
