@@ -252,6 +252,11 @@ TABLES = (
 
 INDEXES = (
     "CREATE INDEX job_by_tenant ON job (tenant_id, id DESC)",
+    "CREATE INDEX job_by_tag ON job (tenant_id, client_tag, id DESC) WHERE client_tag IS NOT NULL",
+    "CREATE INDEX job_unfinished ON job (tenant_id, id DESC) WHERE finished_at IS NULL",
+    # By ``error``, which changes with a failure only: an index that names ``state`` would end every HOT update.
+    "CREATE INDEX job_failed ON job (tenant_id, id DESC) WHERE error IS NOT NULL",
+    "CREATE INDEX job_by_finish ON job (finished_at DESC) WHERE finished_at IS NOT NULL",
     "CREATE INDEX job_by_deadline ON job (deadline_at) WHERE finished_at IS NULL",
     "CREATE INDEX job_by_expiry ON job (expires_at) WHERE finished_at IS NOT NULL AND deleted_at IS NULL",
     "CREATE INDEX stage_run_ready ON stage_run (lane, issued_at) WHERE status = 'ready'",
