@@ -1,13 +1,12 @@
 """Start a long-running program apart from the launcher, find it again, and end it with all its children."""
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from deploy.local import proc
@@ -54,17 +53,15 @@ class Daemon:
         _children[process.pid] = process
         identity = proc.Identity.of(process.pid)
         if identity is not None:
-            self._record.write_text(json.dumps(asdict(identity)), encoding="utf-8")
+            identity.record(self._record)
 
     def pid(self) -> int | None:
-        """Return the id of the running program; ``None`` when it does not run or the record is of another boot."""
-        try:
-            kept = proc.Identity(**json.loads(self._record.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
-            return None
-        if kept.pid in _children and _children[kept.pid].poll() is not None:
-            del _children[kept.pid]
-        return kept.pid if kept.alive() else None
+        """Return the id of the running program; ``None`` when it does not run."""
+        for pid, child in list(_children.items()):
+            if child.poll() is not None:
+                _children.pop(pid, None)
+        identity = proc.Identity.recorded(self._record)
+        return None if identity is None else identity.pid
 
     def members(self) -> list[int]:
         """Return every process of this program, also those that left its session or lost their parent."""

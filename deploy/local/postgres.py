@@ -114,6 +114,10 @@ class Postgres(Service):
         if self.query("postgres", f"SELECT 1 FROM pg_database WHERE datname = '{name}'") != "1":  # noqa: S608 - a constant of ours
             self.query("postgres", f'CREATE DATABASE "{name}"')
 
+    def remove_data(self) -> None:
+        """Remove the data, wherever it lives."""
+        shutil.rmtree(self._home, ignore_errors=True)
+
     def query(self, database: str, statement: str) -> str | None:
         """Run one statement; return what it prints, or ``None`` when it failed."""
         answer = subprocess.run(

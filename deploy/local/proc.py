@@ -1,9 +1,10 @@
 """What ``/proc`` knows of the processes on this machine."""
 
 import contextlib
+import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 _PROC = Path("/proc")
@@ -28,9 +29,18 @@ class Identity:
         boot_id = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return cls(pid, int(fields[_START_FIELD]), boot_id)
 
-    def alive(self) -> bool:
-        """Tell whether this very process still runs."""
-        return Identity.of(self.pid) == self
+    @classmethod
+    def recorded(cls, file: Path) -> "Identity | None":
+        """Read a record; ``None`` when there is none, or it is unreadable, or its process has ended."""
+        try:
+            kept = cls(**json.loads(file.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None
+        return kept if cls.of(kept.pid) == kept else None
+
+    def record(self, file: Path) -> None:
+        """Write down which process this is."""
+        file.write_text(json.dumps(asdict(self)), encoding="utf-8")
 
 
 def pids() -> Iterator[int]:

@@ -1,0 +1,58 @@
+# Everything here works from a fresh clone on a bare Debian 12; `make help` lists the targets.
+PYTHON ?= python3
+LAUNCHER = $(PYTHON) -m deploy.local
+BIN = .venv/bin
+COMPILE = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --quiet \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
+
+.DEFAULT_GOAL := help
+.PHONY: help run stop demo status logs env setup venv check test bench lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## install what is missing, start Docstage here, send the samples through (DOCKER=1: by Compose)
+	@$(LAUNCHER) $(if $(DOCKER),compose up,up)
+
+stop: ## end everything that make run started; data is kept
+	@$(LAUNCHER) $(if $(DOCKER),compose down,down)
+
+demo: ## send the sample documents through the running Docstage again
+	@$(LAUNCHER) demo
+
+status: ## list what runs
+	@$(LAUNCHER) status
+
+logs: ## follow the logs of all processes
+	@$(LAUNCHER) logs
+
+env: ## print URLs, key and logins of the running Docstage
+	@$(LAUNCHER) env
+
+setup: ## install system packages and .venv, start nothing
+	@$(LAUNCHER) setup
+
+venv:
+	@$(LAUNCHER) venv
+
+check: venv ## format, lint, types, import rules, dependencies, unit tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/deptry .
+	$(BIN)/pytest tests/unit
+
+test: setup ## all tests: unit, integration, faults, e2e
+	$(BIN)/pytest
+
+bench: setup ## measure throughput and latency
+	$(BIN)/python -m tests.bench
+
+lock: venv ## resolve the dependencies of pyproject.toml anew into deploy/requirements*.txt
+	echo 'setuptools>=77' | $(COMPILE) - --output-file deploy/requirements-build.txt
+	$(COMPILE) pyproject.toml --output-file deploy/requirements.txt
+	$(COMPILE) pyproject.toml --group dev --constraint deploy/requirements.txt --output-file deploy/requirements-dev.txt
+
+clean: ## end everything and remove .local (with its data) and .venv
+	@$(LAUNCHER) clean

@@ -1,0 +1,71 @@
+"""The virtual environment, made from the hashed lock files."""
+
+import hashlib
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from deploy.local.console import Console, LauncherError
+from deploy.local.instance import LOCAL, ROOT
+
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+_LOCKS = (ROOT / "deploy" / "requirements-build.txt", ROOT / "deploy" / "requirements-dev.txt")
+_STAMP = VENV / "docstage-stamp"
+_LOG = LOCAL / "setup.log"
+
+
+def ensure(console: Console) -> None:
+    """Make ``.venv`` agree with the lock files; do nothing when it does.
+
+    Raises:
+        LauncherError: pip failed.
+    """
+    wanted = _fingerprint()
+    if PYTHON.exists() and _STAMP.exists() and _STAMP.read_text(encoding="ascii") == wanted:
+        return
+    if not _usable():
+        console.say("creating .venv")
+        _run([sys.executable, "-m", "venv", "--clear", str(VENV)])
+    console.say("installing Python packages")
+    _STAMP.unlink(missing_ok=True)
+    locks = [part for lock in _LOCKS for part in ("-r", str(lock))]
+    _pip("--require-hashes", *locks)
+    _pip("--no-deps", "--no-build-isolation", "--editable", str(ROOT))
+    _STAMP.write_text(wanted, encoding="ascii")
+    console.say("Python packages installed")
+
+
+def _usable() -> bool:
+    """Tell whether ``.venv`` works here: one that was moved or whose Python was replaced does not."""
+    if not PYTHON.exists():
+        return False
+    question = "import sys, pip; print(sys.prefix, *sys.version_info[:2])"
+    answer = subprocess.run([str(PYTHON), "-c", question], capture_output=True, text=True, check=False)
+    version = sys.version_info
+    return answer.stdout.split() == [str(VENV), str(version.major), str(version.minor)]
+
+
+def _fingerprint() -> str:
+    """Hash all that decides what is installed: locks, our own package's metadata, interpreter and place."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    metadata = [project["build-system"], project["project"], project["tool"]["setuptools"]]
+    digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
+    for lock in _LOCKS:
+        digest.update(lock.read_bytes())
+    digest.update(f"{sys.version_info[:2]} {VENV}".encode())
+    return digest.hexdigest()
+
+
+def _pip(*arguments: str) -> None:
+    _run([str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet", *arguments])
+
+
+def _run(argv: list[str]) -> None:
+    with _LOG.open("ab") as log:
+        done = subprocess.run(argv, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False)
+    if done.returncode != 0:
+        message = f"{Path(argv[0]).name} {' '.join(argv[1:4])} failed; see {_LOG}"
+        raise LauncherError(message)
