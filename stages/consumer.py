@@ -20,6 +20,7 @@ from schema.runtime.settings import BrokerSettings
 from schema.wire.messages import (
     HEADER_DEFERRALS,
     HEADER_EVENT_ID,
+    StageMessage,
     UnreadableMessageError,
     decode,
 )
@@ -134,15 +135,21 @@ class StageConsumer:
 
     async def _handle(self, delivery: Delivery) -> None:
         try:
-            message = decode(delivery.body)
-            if message.stage.value != _stage_of(delivery.queue):
-                raise UnreadableMessageError(ErrorCode.UNREADABLE_MESSAGE, message.job_id)
+            message = _read(delivery)
         except UnreadableMessageError as error:
             await self._desk.record(delivery, error)
             return
         claimed = await self._reception.admit(message, _copy(delivery))
         if claimed is not None:
             await self._runner.work(claimed)
+
+
+def _read(delivery: Delivery) -> StageMessage:
+    """Read the body; a message in another stage's queue shows a producer's fault and is as good as unreadable."""
+    message = decode(delivery.body)
+    if message.stage.value != _stage_of(delivery.queue):
+        raise UnreadableMessageError(ErrorCode.UNREADABLE_MESSAGE, message.job_id)
+    return message
 
 
 def _copy(delivery: Delivery) -> Copy:

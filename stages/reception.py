@@ -1,7 +1,6 @@
 """From a delivery to a claim, or to the certainty that there is nothing to do for it."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
@@ -42,7 +41,7 @@ class Reception:
     classified as stale, or safely deferred, may be acknowledged without work.
     """
 
-    def __init__(self, ledger: Ledger, clock: Clock, lost_claims: Callable[[], int]) -> None:
+    def __init__(self, ledger: Ledger, clock: Clock, lost_claims: int) -> None:
         """Keep the ports."""
         self._ledger = ledger
         self._clock = clock
@@ -110,8 +109,8 @@ class Reception:
 
     async def _succeed(self, message: StageMessage, run: RunView, reason: str) -> tuple[Claimed | None, bool]:
         """Take over, or give the run up when it has cost too many workers."""
-        if run.lost + 1 > self._lost_claims():
-            written = await self._ledger.record(Record(moves.lose(run, lost_claims=self._lost_claims())))
+        if run.lost + 1 > self._lost_claims:
+            written = await self._ledger.record(Record(moves.lose(run, lost_claims=self._lost_claims)))
             if written:
                 self._count(message, "given_up")
             return None, written

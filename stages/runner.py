@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol
 
-from schema.runtime.blobs import output_key
-
 from schema.db.engine import Database, is_unavailable
 from schema.db.moves import StoredOutput, serialize, stored_inline
 from schema.db.stage_runs import Claimed
@@ -26,6 +24,7 @@ from schema.domain.outcomes import Completed, Outcome, Transient, Unknown, class
 from schema.domain.runs import Claim
 from schema.domain.states import Lane, Stage
 from schema.runtime import metrics
+from schema.runtime.blobs import output_key
 from schema.runtime.clock import Clock
 from schema.runtime.lifecycle import backoff_seconds
 from schema.runtime.logs import get_logger

@@ -1,0 +1,103 @@
+"""``python -m stages STAGE…``: consume one or several stages' queues in this process."""
+
+import argparse
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+import uvloop
+
+from schema.db.engine import Database
+from schema.db.wake import Waker
+from schema.domain.limits import DocumentLimits
+from schema.domain.states import Stage
+from schema.runtime import logs
+from schema.runtime.blobs import Blobs
+from schema.runtime.clock import SystemClock
+from schema.runtime.lifecycle import Health, serve_health, stop_on_signals, supervise
+from schema.runtime.settings import StagesSettings
+from stages.consumer import Desk, StageConsumer
+from stages.ledger import Ledger
+from stages.liveness import Liveness
+from stages.reception import Reception
+from stages.registry import equip, lanes
+from stages.runner import Runner, RunnerSettings
+
+POOL_SIZE: Final = 8
+
+log = logs.get_logger()
+
+
+def main() -> None:
+    """Read the arguments and settings, and run until a signal."""
+    parser = argparse.ArgumentParser(
+        prog="python -m stages",
+        description="Consume the queues of one or several stages.",
+        epilog="example: python -m stages validate normalize persist",
+    )
+    parser.add_argument("stages", nargs="+", choices=[stage.value for stage in Stage], metavar="STAGE")
+    names = parser.parse_args().stages
+    settings = StagesSettings()
+    logs.configure(f"stages-{'+'.join(names)}", settings.log_level)
+    uvloop.run(run([Stage(name) for name in names], settings))
+
+
+async def run(stages: Sequence[Stage], settings: StagesSettings) -> None:
+    """Consume until SIGTERM or SIGINT, then drain."""
+    stopping = stop_on_signals()
+    health, clock = Health(), SystemClock()
+    async with contextlib.AsyncExitStack() as stack:
+        database = Database.connect(settings.database_url, application="docstage-stages", pool_size=POOL_SIZE)
+        stack.push_async_callback(database.close)
+        blobs = Blobs.connect(settings)
+        stack.callback(blobs.close)
+        hard_limit = timedelta(seconds=settings.hard_limit_seconds)
+        liveness = Liveness(
+            settings.database_url, stages=list(stages), lease=settings.lease, hard_limit=hard_limit, clock=clock
+        )
+        health.checks.append(lambda: [] if liveness.is_ready else ["liveness lock not held"])
+        fed = lanes(stages, settings)
+        workshop = equip(fed, settings=settings, limits=DocumentLimits(), blobs=blobs)
+        await workshop.start()
+        stack.push_async_callback(workshop.close)
+        waker = Waker(database)
+        stack.push_async_callback(waker.close)
+        ledger = Ledger(database, liveness, waker, lease=settings.lease)
+        runner = Runner(
+            ledger=ledger,
+            liveness=liveness,
+            database=database,
+            outputs=blobs,
+            handlers=workshop.handlers,
+            settings=RunnerSettings(
+                lease=settings.lease,
+                hard_limit=hard_limit,
+                inline_bytes=settings.inline_bytes,
+                policy=settings.policy,
+            ),
+            clock=clock,
+        )
+        consumer = StageConsumer(
+            settings=settings,
+            lanes=fed,
+            reception=Reception(ledger, clock, settings.lost_claims),
+            runner=runner,
+            desk=Desk(database, waker),
+            health=health,
+        )
+        liveness.start()
+        stack.push_async_callback(liveness.stop)
+        await stack.enter_async_context(serve_health(settings.metrics_host, settings.metrics_port, health))
+        consuming = asyncio.create_task(supervise("consumer", consumer.run))
+        await stopping.wait()
+        log.info("stopping")
+        await consumer.drain(settings.grace_seconds)
+        consuming.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await consuming
+
+
+if __name__ == "__main__":
+    main()
