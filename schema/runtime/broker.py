@@ -38,6 +38,7 @@ __all__ = [
     "BrokerSession",
     "BrokerUnavailableError",
     "Consumer",
+    "Declared",
     "Delivery",
     "Depth",
     "MismatchError",
@@ -51,6 +52,7 @@ CLOSE_SECONDS: Final = 5.0
 PERSISTENT: Final = 2
 
 T = TypeVar("T")
+Declared = Exchange | Queue | Binding
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,12 @@ class BrokerSession:
         if self._publishers:
             metrics.BROKER_BLOCKED.set(int(told))
         return told
+
+    async def unblocked(self) -> None:
+        """Wait until the broker takes messages; without end when the session is lost meanwhile, as ``watch`` tells."""
+        if await self.blocked():
+            await self._connection.ready()
+            await self.blocked()
 
     async def publish(
         self,
@@ -236,7 +244,7 @@ class BrokerSession:
             return None
         return Depth(declared.message_count or 0, declared.consumer_count or 0)
 
-    async def declare(self, item: Exchange | Queue | Binding) -> None:
+    async def declare(self, item: Declared) -> None:
         """Make sure that one durable thing exists, just like that; only ``schema.runtime.topology`` does this.
 
         Raises:
@@ -320,7 +328,7 @@ class BrokerSession:
             self._lose("no_consumer")
 
 
-def _declaration(channel: Channel, item: Exchange | Queue | Binding) -> Awaitable[object]:
+def _declaration(channel: Channel, item: Declared) -> Awaitable[object]:
     """Put one thing into the library's words."""
     match item:
         case Exchange(name=name, kind=kind, arguments=arguments):

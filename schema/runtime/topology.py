@@ -4,7 +4,7 @@ The publisher calls it for every session it opens and ``docstage-dlq topology`` 
 the other, which is why it is here. Consumers only look.
 """
 
-from schema.runtime.broker import BrokerSession
+from schema.runtime.broker import BrokerSession, Declared
 from schema.wire.queues import topology
 
 
@@ -21,7 +21,7 @@ async def declare_topology(session: BrokerSession) -> int:
         BrokerUnavailableError: nobody answers.
     """
     wanted = topology()
-    items = (*wanted.exchanges, *wanted.queues, *wanted.bindings)
+    items: tuple[Declared, ...] = (*wanted.exchanges, *wanted.queues, *wanted.bindings)
     for item in items:
         await session.declare(item)
     return len(items)
