@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 WAKE_CHANNEL: Final = "docstage_outbox"
@@ -24,7 +25,7 @@ SESSION_LIMITS: Final = {
 }
 
 # What a caller may see as "the database is not answering right now".
-DatabaseUnavailable: Final = (OperationalError, InterfaceError, OSError, TimeoutError)
+DatabaseUnavailable: Final = (OperationalError, InterfaceError, PoolTimeoutError, OSError, TimeoutError)
 
 
 def async_url(url: str) -> str:

@@ -133,6 +133,16 @@ class IntakeSettings(DatabaseSettings, BrokerSettings, StoreSettings, ProcessSet
     reservation_seconds: float = Field(15, gt=1, description="How long a key waits for an upload that went silent.")
     max_backlog: int = Field(50_000, ge=1, description="Unfinished jobs above which new ones get 503.")
     max_tenant_jobs: int = Field(20_000, ge=1, description="Unfinished jobs of one tenant above which it gets 429.")
+    max_uploads: int = Field(
+        64, ge=1, description="Uploads read at once, each in up to 24 MiB of memory; others wait, then get 503."
+    )
+    upload_silence_seconds: float = Field(30, gt=0, description="An upload that brings no byte for this long ends.")
+    max_wait_seconds: int = Field(60, ge=0, description="Longest time `?wait=` may hold a request.")
+    languages: str = Field(
+        "", description="Codes that the workers can recognize, such as `eng+deu`; empty leaves the check to them."
+    )
+    database_connections: int = Field(10, ge=2, description="Connections to PostgreSQL per process.")
+    grace_seconds: float = Field(20, ge=0, description="On SIGTERM, time for uploads to finish.")
 
 
 class ToolSettings(DatabaseSettings, BrokerSettings):
