@@ -67,7 +67,7 @@ class RulesEngine:
         if request.kind == "summary":
             from stages.fields.summary import summarize  # noqa: PLC0415 - only this kind pays for it
 
-            result["summary"] = summarize(request.pages, language)
+            result["summary"] = summarize(request.pages)
         elif request.kind == "invoice":
             from stages.fields.invoice import read_invoice  # noqa: PLC0415 - only this kind pays for it
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import groupby, islice, pairwise
 from operator import itemgetter
 from statistics import median
 from typing import Any, Final
@@ -92,17 +92,27 @@ def union(boxes: Iterable[Box | None]) -> Box | None:
 
 
 def rows_of_pages(pages: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """Return the rows of all pages, top to bottom; ``Row.index`` counts on through the document.
+    """Return the rows of all pages, top to bottom, cells of one height together.
 
-    Shape: a page is the JSON of ``schema.wire.pages.ExtractedPage``.
+    Shape: a page is the JSON of ``schema.wire.pages.ExtractedPage``; ``Row.index`` counts through the document.
     """
-    rows: list[Row] = []
+    cells = ((page["number"], row) for page in pages for row in _rows(page))
+    return [Row(number, index, tuple(row)) for index, (number, row) in enumerate(islice(cells, MAX_ROWS))]
+
+
+def lines_of_pages(pages: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """Return the lines of all pages in their reading order, column after column.
+
+    Shape: as ``rows_of_pages``; an empty line of a page without words leaves a gap in the indexes.
+    """
+    lines: list[Row] = []
+    index = 0
     for page in pages:
-        for cells in _cells_of_rows(page):
-            if len(rows) >= MAX_ROWS:
-                return rows
-            rows.append(Row(page["number"], len(rows), tuple(cells)))
-    return rows
+        for cells in _lines_of_page(page):
+            if cells and len(lines) < MAX_ROWS:
+                lines.append(Row(page["number"], index, tuple(cells)))
+            index += 1
+    return lines
 
 
 def overlap(first: Box | None, second: Box | None, *, axis: int) -> float:
@@ -114,20 +124,23 @@ def overlap(first: Box | None, second: Box | None, *, axis: int) -> float:
     return max(0.0, shared) / narrower if narrower > 0 else 0.0
 
 
-def _cells_of_rows(page: Mapping[str, Any]) -> Iterator[list[Cell]]:
+def _rows(page: Mapping[str, Any]) -> Iterator[list[Cell]]:
+    lines = (cells for cells in _lines_of_page(page) if cells)
+    if page.get("words"):
+        yield from _merge([cell for cells in lines for cell in cells])
+    else:
+        yield from lines
+
+
+def _lines_of_page(page: Mapping[str, Any]) -> Iterator[list[Cell]]:
+    """Yield the page's lines in reading order; an empty line is an empty list."""
     number, words = page["number"], page.get("words")
-    if not words:
-        yield from _text_rows(number, page["text"])
+    if words:
+        yield from (list(_split(number, line)) for line in _lines(words))
         return
-    cells = [cell for line in _lines(words) for cell in _split(number, line)]
-    yield from _merge(cells)
-
-
-def _text_rows(number: int, text: str) -> Iterator[list[Cell]]:
-    for line in clean_text(text).split("\n"):
-        cells = [Cell(number, tuple(map(Token, part.split()))) for part in _TEXT_GAP.split(line) if part.strip()]
-        if cells:
-            yield cells
+    for line in clean_text(page["text"]).split("\n"):
+        parts = (part.split() for part in _TEXT_GAP.split(line))
+        yield [Cell(number, tuple(map(Token, part))) for part in parts if part]
 
 
 def _lines(words: Sequence[Sequence[Any]]) -> Iterator[list[Token]]:
