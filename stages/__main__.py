@@ -13,7 +13,7 @@ from schema.db.engine import Database
 from schema.db.wake import Waker
 from schema.domain.limits import DocumentLimits
 from schema.domain.states import Stage
-from schema.runtime import logs
+from schema.runtime import failpoints, logs
 from schema.runtime.blobs import Blobs
 from schema.runtime.clock import SystemClock
 from schema.runtime.lifecycle import Health, serve_health, stop_on_signals, supervise
@@ -40,6 +40,7 @@ def main() -> None:
     parser.add_argument("stages", nargs="+", choices=[stage.value for stage in Stage], metavar="STAGE")
     names = parser.parse_args().stages
     settings = StagesSettings()
+    failpoints.arm(settings.failpoints)
     logs.configure(f"stages-{'+'.join(names)}", settings.log_level)
     uvloop.run(run([Stage(name) for name in names], settings))
 

@@ -5,6 +5,8 @@ from datetime import timedelta
 from schema.db import checkpoints
 from schema.db.engine import Database
 from schema.domain.runs import Claim
+from schema.runtime import failpoints
+from schema.runtime.failpoints import Point
 from schema.wire.pages import ExtractedPage
 
 
@@ -41,6 +43,7 @@ class RunCheckpoint:
         """
         self._done += 1
         await self._advance(page, total=None)
+        failpoints.hit(Point.PAGE_KEPT)
 
     async def _advance(self, page: ExtractedPage | None, *, total: int | None) -> None:
         """Renew the claim first, because that is the fence, then keep the page."""

@@ -12,8 +12,9 @@ from schema.db.wake import Waker
 from schema.domain.errors import ErrorCode
 from schema.domain.ids import new_id
 from schema.domain.states import Lane
-from schema.runtime import metrics
+from schema.runtime import failpoints, metrics
 from schema.runtime.broker import BrokerSession, Consumer, Delivery
+from schema.runtime.failpoints import Point
 from schema.runtime.lifecycle import Health
 from schema.runtime.logs import get_logger
 from schema.runtime.settings import BrokerSettings
@@ -139,8 +140,10 @@ class StageConsumer:
         except UnreadableMessageError as error:
             await self._desk.record(delivery, error)
             return
+        failpoints.hit(Point.DELIVERED)
         claimed = await self._reception.admit(message, _copy(delivery))
         if claimed is not None:
+            failpoints.hit(Point.CLAIMED)
             await self._runner.work(claimed)
 
 

@@ -6,13 +6,12 @@ from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
-from schema.db.wake import Waker
-
 from schema.db import deferrals, moves, stage_runs, workers
 from schema.db.deferrals import Deferral
 from schema.db.engine import Database
 from schema.db.moves import StoredOutput
 from schema.db.stage_runs import Claimed
+from schema.db.wake import Waker
 from schema.domain.moves import Move
 from schema.domain.runs import Claim, RunView
 from schema.domain.states import Stage

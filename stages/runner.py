@@ -23,9 +23,10 @@ from schema.domain.options import options_from_json
 from schema.domain.outcomes import Completed, Outcome, Transient, Unknown, classify
 from schema.domain.runs import Claim
 from schema.domain.states import Lane, Stage
-from schema.runtime import metrics
+from schema.runtime import failpoints, metrics
 from schema.runtime.blobs import output_key
 from schema.runtime.clock import Clock
+from schema.runtime.failpoints import Point
 from schema.runtime.lifecycle import backoff_seconds
 from schema.runtime.logs import get_logger
 from stages.checkpoints import FencedError, RunCheckpoint
@@ -176,7 +177,9 @@ class Runner:
     async def _record(self, claimed: Claimed, outcome: Outcome, seconds: float) -> None:
         """Decide what follows and write it, again and again with the same token until that is certain."""
         claim = claimed.claim
+        failpoints.hit(Point.WORKED)
         outcome, stored = await self._store(claim, outcome)
+        failpoints.hit(Point.OUTPUT_STORED)
         move = self._decide(claim, outcome, seconds)
         try:
             written = await self._insist(Record(move, stored))
@@ -186,6 +189,7 @@ class Runner:
             written = await self._insist(Record(move))
         if not written and await self._closed_by_us(claim, move):
             written = True
+        failpoints.hit(Point.OUTCOME_COMMITTED)
         if written:
             self._tell(claimed, move, seconds)
         else:

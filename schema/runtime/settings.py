@@ -53,6 +53,7 @@ class ProcessSettings(Settings):
     log_level: str = Field("INFO", description="DEBUG, INFO, WARNING or ERROR.")
     metrics_host: str = Field("127.0.0.1", description="Where /livez, /readyz and /metrics are served.")
     metrics_port: int = Field(9100, ge=0, description="Their port; intake serves them on its HTTP port.")
+    failpoints: str = Field("", description="For crash tests only: points at which this process dies.")
 
 
 class PublisherSettings(DatabaseSettings, BrokerSettings, StoreSettings, ProcessSettings):

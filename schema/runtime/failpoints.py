@@ -1,0 +1,87 @@
+"""Named points at which a test may kill, hang or break a real process; off, and one empty call, otherwise.
+
+Armed by ``DOCSTAGE_FAILPOINTS``, such as ``outcome_committed=kill`` or ``job_committed=raise@3`` (at the third pass).
+The points are the crash windows of docs/reliability.md: after what each is named for, before what follows.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from itertools import count
+from typing import Final, NoReturn
+
+
+class Point(StrEnum):
+    """Every point, by what has just happened when it is passed."""
+
+    OBJECT_STORED = "object_stored"
+    JOB_COMMITTED = "job_committed"
+    ROWS_TAKEN = "rows_taken"
+    PUBLISHED = "published"
+    CONFIRMED = "confirmed"
+    DELIVERED = "delivered"
+    CLAIMED = "claimed"
+    PAGE_KEPT = "page_kept"
+    WORKED = "worked"
+    OUTPUT_STORED = "output_stored"
+    OUTCOME_COMMITTED = "outcome_committed"
+    REDRIVE_COMMITTED = "redrive_committed"
+
+
+class FailpointError(Exception):
+    """What an armed point raises: nothing that any layer classifies."""
+
+
+def _off(_: Point) -> None:
+    """Do nothing."""
+
+
+_hit: Callable[[Point], None] = _off
+
+
+def hit(point: Point) -> None:
+    """Pass a point."""
+    _hit(point)
+
+
+def arm(settings: str) -> None:
+    """Arm points as told; ``""`` leaves all of them off.
+
+    Raises:
+        ValueError: a point or an action that does not exist.
+    """
+    if settings:
+        armed = dict(_parse(one) for one in settings.split(","))
+        globals()["_hit"] = lambda point: armed.get(point, _off)(point)
+
+
+def _parse(setting: str) -> tuple[Point, Callable[[Point], None]]:
+    """Read ``point=action@pass``."""
+    name, _, rest = setting.partition("=")
+    action, _, number = rest.partition("@")
+    act, wanted, passes = _ACTIONS[action], int(number or 1), count(1)
+
+    def passed(point: Point) -> None:
+        if next(passes) == wanted:
+            act(point)
+
+    return Point(name), passed
+
+
+def _kill(_: Point) -> NoReturn:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError  # the kernel does not return from this
+
+
+def _hang(_: Point) -> NoReturn:
+    while True:
+        time.sleep(3600)
+
+
+def _raise(point: Point) -> NoReturn:
+    raise FailpointError(point)
+
+
+_ACTIONS: Final[dict[str, Callable[[Point], None]]] = {"kill": _kill, "hang": _hang, "raise": _raise}
