@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any, TypeVar
 
-from aiormq.connection import TCPTransportFactory, TLSTransportFactory, TransportFactory
+from aiormq.connection import SSLContextProvider, TransportFactory
 from aiormq.exceptions import ChannelNotFoundEntity, ChannelPreconditionFailed, DeliveryError
 from yarl import URL
 
@@ -55,6 +55,40 @@ async def answered(call: Awaitable[T], seconds: float) -> T:
         raise BrokerUnavailableError(type(error).__name__) from None
 
 
+class GatheringWriter(asyncio.StreamWriter):
+    """Sends what is written within one turn of the event loop as one.
+
+    The library writes message by message, and a system call costs as much as all the rest of a message.
+    """
+
+    def __init__(self, transport: asyncio.Transport, reader: asyncio.StreamReader) -> None:
+        """Write to ``transport``, whose protocol feeds ``reader``."""
+        self._turn_loop = asyncio.get_running_loop()
+        super().__init__(transport, transport.get_protocol(), reader, self._turn_loop)
+        self._gathered = bytearray()
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Keep the bytes until the end of this turn."""
+        if not self._gathered:
+            self._turn_loop.call_soon(self._flush)
+        self._gathered += data
+
+    async def drain(self) -> None:
+        """Send what is kept and wait until there is room for more."""
+        self._flush()
+        await super().drain()
+
+    def close(self) -> None:
+        """Send what is kept and close."""
+        self._flush()
+        super().close()
+
+    def _flush(self) -> None:
+        if self._gathered:
+            gathered, self._gathered = self._gathered, bytearray()
+            super().write(gathered)
+
+
 class Socket(TransportFactory):
     """Opens one transport, plain or TLS by the URL's scheme, and can abort it.
 
@@ -63,12 +97,22 @@ class Socket(TransportFactory):
 
     def __init__(self) -> None:
         """Nothing is open yet."""
-        self._writer: asyncio.StreamWriter | None = None
+        self._writer: GatheringWriter | None = None
 
     async def create(self, url: URL, **kwargs: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:  # noqa: ANN401 - the library's signature
         """Open the transport."""
-        factory = TLSTransportFactory() if url.scheme == "amqps" else TCPTransportFactory()
-        reader, self._writer = await factory.create(url, **kwargs)
+        loop = asyncio.get_running_loop()
+        tls: SSLContextProvider = kwargs.pop("ssl_context_provider")
+        secure = await tls.get_context() if url.scheme == "amqps" else None
+        reader = asyncio.StreamReader(loop=loop)
+        transport, _ = await loop.create_connection(
+            lambda: asyncio.StreamReaderProtocol(reader, loop=loop),
+            url.host or "localhost",
+            url.port or 5672,
+            ssl=secure,
+            **kwargs,
+        )
+        self._writer = GatheringWriter(transport, reader)
         return reader, self._writer
 
     def abort(self) -> None:
