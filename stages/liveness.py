@@ -69,9 +69,8 @@ class Liveness:
 
     async def stop(self) -> None:
         """Give the lock back and end the thread."""
-        loop, stopping = self._loop, self._stopping
-        if loop is not None and stopping is not None:
-            loop.call_soon_threadsafe(stopping.set)
+        if self._loop is not None and self._stopping is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stopping.set)
         await asyncio.to_thread(self._thread.join, 5)
 
     @contextmanager
