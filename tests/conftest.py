@@ -1,6 +1,7 @@
 """Real services for the tests that need them: started once, each test with a database and a vhost of its own."""
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 from alembic import command
@@ -8,6 +9,7 @@ from alembic import command
 from schema.db.engine import Database
 from schema.migrations.__main__ import config
 from tests.support.services import Services, fresh_bucket, fresh_database, fresh_vhost, running_services
+from tests.support.system import System, running_system
 
 
 @pytest.fixture(scope="session")
@@ -54,9 +56,8 @@ def bucket(services: Services) -> Iterator[str]:
         yield name
 
 
-@pytest.fixture
-def environment(services: Services, database_url: str, amqp_url: str, bucket: str) -> dict[str, str]:
-    """The settings with which a process reaches this test's own part of the services."""
+def settings_for(services: Services, database_url: str, amqp_url: str, bucket: str) -> dict[str, str]:
+    """Return the settings with which a process reaches one test's own part of the services."""
     return {
         "DOCSTAGE_DATABASE_URL": database_url,
         "DOCSTAGE_AMQP_URL": amqp_url,
@@ -66,6 +67,37 @@ def environment(services: Services, database_url: str, amqp_url: str, bucket: st
         "DOCSTAGE_S3_ACCESS_KEY": services.s3_access_key,
         "DOCSTAGE_S3_SECRET_KEY": services.s3_secret_key,
     }
+
+
+@pytest.fixture
+def environment(services: Services, database_url: str, amqp_url: str, bucket: str) -> dict[str, str]:
+    """The settings of processes that one test has for itself."""
+    return settings_for(services, database_url, amqp_url, bucket)
+
+
+@pytest.fixture(scope="module")
+def module_environment(services: Services, template: str) -> Iterator[dict[str, str]]:
+    """The settings of processes that the tests of one module share, because starting them costs seconds."""
+    with (
+        fresh_database(services, template=template) as database_url,
+        fresh_vhost(services) as amqp_url,
+        fresh_bucket(services) as bucket,
+    ):
+        yield settings_for(services, database_url, amqp_url, bucket)
+
+
+@pytest.fixture(scope="module")
+async def system(module_environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[System]:
+    """A system that the tests of one module share; they start what they need of it."""
+    async with running_system(module_environment, tmp_path_factory.mktemp("system")) as made:
+        yield made
+
+
+@pytest.fixture
+async def own_system(environment: dict[str, str], tmp_path: Path) -> AsyncIterator[System]:
+    """A system that one test has for itself, to break."""
+    async with running_system(environment, tmp_path) as made:
+        yield made
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
