@@ -174,6 +174,13 @@ class System:
             self.stages(**settings),
         )
 
+    async def start_apart(self, **settings: str) -> None:
+        """Start what ``make run`` starts: intake, one publisher, and a process for each stage."""
+        stages = [self.stages(stage, stage, **settings) for stage in ("validate", "extract", "normalize", "persist")]
+        await self.start(
+            self.process("intake", "intake", **settings), self.process("publisher", "publisher", **settings), *stages
+        )
+
     def client(self, key: str | None = None) -> httpx.AsyncClient:
         """Return a client of the API, with this system's key."""
         headers = {"Authorization": f"Bearer {key or self.key}"}
