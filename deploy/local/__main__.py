@@ -72,7 +72,6 @@ def _clean(_: str, console: Console) -> None:
     for root in sorted(path for path in LOCAL.glob("*") if path.is_dir()):
         with _locked_instance(root.name, console) as instance:
             Stack(instance, console).down()
-            ServiceSet.of(instance).postgres.remove_data()
     for directory in (LOCAL, virtualenv.VENV):
         shutil.rmtree(directory, ignore_errors=True)
 

@@ -22,15 +22,17 @@ _children: dict[int, subprocess.Popen[bytes]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """One program of an instance; every process it leads to carries its mark in the environment."""
+    """One program of an instance; every process it leads to carries its mark in the environment.
+
+    ``environment_hidden_by`` names a program whose children overwrite their environment with a title.
+    """
 
     name: str
     instance: Instance
     argv: Sequence[str]
     cwd: Path
     environment: Mapping[str, str] = field(default_factory=dict)
-    user: str | None = None
-    hides_environment: bool = False
+    environment_hidden_by: Path | None = None
 
     def start(self) -> None:
         """Start the program in a session of its own, writing to ``logs/<name>.log``."""
@@ -46,9 +48,6 @@ class Daemon:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                user=self.user,
-                group=self.user,
-                extra_groups=None if self.user is None else [],
             )
         _children[process.pid] = process
         identity = proc.Identity.of(process.pid)
@@ -57,9 +56,7 @@ class Daemon:
 
     def pid(self) -> int | None:
         """Return the id of the running program; ``None`` when it does not run."""
-        for pid, child in list(_children.items()):
-            if child.poll() is not None:
-                _children.pop(pid, None)
+        collect_children()
         identity = proc.Identity.recorded(self._record)
         return None if identity is None else identity.pid
 
@@ -103,7 +100,7 @@ class Daemon:
         """Tell a process of ours by the mark, or where its title has overwritten that, by where it runs."""
         if proc.environment_has(pid, f"{_MARK}={self._mark}"):
             return True
-        return self.hides_environment and proc.runs_in(pid, Path(self.argv[0]).resolve(), self.cwd)
+        return self.environment_hidden_by is not None and proc.runs_in(pid, self.environment_hidden_by, self.cwd)
 
     @property
     def _mark(self) -> str:
@@ -112,6 +109,13 @@ class Daemon:
     @property
     def _record(self) -> Path:
         return self.instance.pids / f"{self.name}.json"
+
+
+def collect_children() -> None:
+    """Forget the programs started from this process that have ended."""
+    for pid, child in list(_children.items()):
+        if child.poll() is not None:
+            _children.pop(pid, None)
 
 
 def wait_until(check: Callable[[], bool], seconds: float) -> bool:

@@ -1,8 +1,6 @@
 """A private PostgreSQL."""
 
-import hashlib
 import os
-import pwd
 import shutil
 import signal
 import subprocess
@@ -11,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from deploy.local.account import command_prefix
 from deploy.local.console import LauncherError
 from deploy.local.daemon import Daemon, base_environment
 from deploy.local.instance import write_private
@@ -71,10 +70,9 @@ class Postgres(Service):
             Daemon(
                 self.name,
                 self.instance,
-                argv=[str(self._programs() / "postgres"), "-D", str(self._data), *options],
+                argv=self._as_server("postgres", "-D", str(self._data), *options),
                 cwd=self._data,
-                user=_account(),
-                hides_environment=True,
+                environment_hidden_by=self._programs() / "postgres",
             )
         ]
 
@@ -89,16 +87,10 @@ class Postgres(Service):
         shutil.rmtree(fresh, ignore_errors=True)
         password_file = self._home / "password"
         write_private(password_file, self.state.secret("postgres_password"))
-        if (account := _account()) is not None:
-            shutil.chown(self._home, account, account)
-            shutil.chown(password_file, account, account)
-        self._run(
-            [
-                str(self._programs() / "initdb"),
-                *("-D", str(fresh), f"--username={USER}", f"--pwfile={password_file}"),
-                *("--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8", "--data-checksums"),
-            ]
-        )
+        if os.geteuid() == 0:
+            shutil.chown(self._home, _SYSTEM_ACCOUNT, _SYSTEM_ACCOUNT)
+            shutil.chown(password_file, _SYSTEM_ACCOUNT, _SYSTEM_ACCOUNT)
+        self._initialise(fresh, password_file)
         password_file.unlink()
         fresh.rename(self._data)
 
@@ -113,10 +105,6 @@ class Postgres(Service):
         """Create a database unless it exists."""
         if self.query("postgres", f"SELECT 1 FROM pg_database WHERE datname = '{name}'") != "1":  # noqa: S608 - a constant of ours
             self.query("postgres", f'CREATE DATABASE "{name}"')
-
-    def remove_data(self) -> None:
-        """Remove the data, wherever it lives."""
-        shutil.rmtree(self._home, ignore_errors=True)
 
     def query(self, database: str, statement: str) -> str | None:
         """Run one statement; return what it prints, or ``None`` when it failed."""
@@ -139,16 +127,7 @@ class Postgres(Service):
 
     @property
     def _home(self) -> Path:
-        """Return where its data lives: in the instance, unless the server's account cannot get there.
-
-        PostgreSQL refuses to run as root, and root's checkout may be in a place that no one else may enter.
-        """
-        home = self.instance.root / "postgres"
-        account = _account()
-        if account is None or _may_enter(account, self.instance.root):
-            return home
-        place = hashlib.sha256(str(self.instance.root).encode()).hexdigest()[:12]
-        return Path("/var/lib/docstage") / place
+        return self.instance.root / "postgres"
 
     @property
     def _data(self) -> Path:
@@ -165,39 +144,27 @@ class Postgres(Service):
             raise LauncherError(message)
         return programs
 
-    def _run(self, argv: Sequence[str]) -> None:
-        account = _account()
+    def _initialise(self, directory: Path, password_file: Path) -> None:
         done = subprocess.run(
-            argv,
+            self._as_server(
+                "initdb",
+                *("-D", str(directory), f"--username={USER}", f"--pwfile={password_file}"),
+                *("--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8", "--data-checksums"),
+            ),
             cwd=self._home,
             env=base_environment(),
-            user=account,
-            group=account,
-            extra_groups=None if account is None else [],
             capture_output=True,
             text=True,
             check=False,
         )
         if done.returncode != 0:
-            message = f"{Path(argv[0]).name} failed: {done.stderr.strip()}"
+            message = f"initdb failed: {done.stderr.strip()}"
             raise LauncherError(message)
 
-
-def _account() -> str | None:
-    """Return the account to run the server under; ``None`` is our own."""
-    return _SYSTEM_ACCOUNT if os.geteuid() == 0 else None
-
-
-def _may_enter(account: str, directory: Path) -> bool:
-    """Tell whether ``account`` can reach ``directory``, by every folder above it too."""
-    owner = pwd.getpwnam(account)
-    return (
-        subprocess.run(
-            ["/usr/bin/test", "-x", str(directory)],
-            user=owner.pw_uid,
-            group=owner.pw_gid,
-            extra_groups=[],
-            check=False,
-        ).returncode
-        == 0
-    )
+    def _as_server(self, program: str, *arguments: str) -> list[str]:
+        """Return the command that runs one of the server's programs, which refuse to run as root."""
+        return [
+            *command_prefix(_SYSTEM_ACCOUNT, self.instance.root),
+            str(self._programs() / program),
+            *arguments,
+        ]

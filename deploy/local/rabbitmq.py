@@ -115,6 +115,7 @@ class RabbitMQ(Service):
             "RABBITMQ_ENABLED_PLUGINS_FILE": str(self._plugins),
             "RABBITMQ_GENERATED_CONFIG_DIR": f"{home}/generated",
             "RABBITMQ_PID_FILE": f"{home}/pid",
+            "RABBITMQ_LOG": "-color",
             "RABBITMQ_DIST_PORT": str(self.state.port("erlang")),
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
             "ERL_EPMD_PORT": epmd_port,

@@ -21,6 +21,7 @@ import asyncpg
 import boto3
 import httpx
 
+from deploy.local.daemon import collect_children
 from deploy.local.instance import Instance
 from deploy.local.s3 import REGION
 from deploy.local.services import ServiceSet
@@ -167,6 +168,7 @@ def _local_services() -> Iterator[Services]:
         yield _services_of(_instance_held_by(launcher))
     finally:
         launcher.communicate(timeout=_STOP_SECONDS)
+        collect_children()
 
 
 def _instance_held_by(launcher: subprocess.Popen[str]) -> Instance:
