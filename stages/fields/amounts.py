@@ -9,6 +9,7 @@ from itertools import product
 from typing import Final
 
 from stages.fields.layout import Cell, Row
+from stages.fields.lexicon import pattern, words
 from stages.fields.money import CODES, SYMBOLS, Number, numbers
 from stages.fields.view import Spot, View
 
@@ -23,33 +24,69 @@ FEW_LETTERS: Final = 3
 
 NET, TAX, TOTAL, DUE, CASH, CHANGE = "net_total", "tax_total", "total", "amount_due", "cash", "change"
 
-_TAX_WORD: Final = (
-    r"(?:tax(?:es?)?|vat|gst|sst|hst|tva|t\.v\.a\.|mwst\.?|m\.w\.st|ust\.?|btw|iva|umsatzsteuer|mehrwertsteuer|steuer)"
+_TAX: Final = words(
+    r"""
+    tax(?:es?)? | vat | gst | sst | hst
+    mwst\.? | m\.w\.st | ust\.? | umsatzsteuer | mehrwertsteuer | steuer
+    tva | t\.v\.a\. | btw | iva
+    """
 )
+_INCLUDED: Final = words("includes | davon | dont | enthält | enthalten\\w* | darin")
+_ASIDE: Final = words(
+    r"""
+    qty | quantity | items? | savings? | disc(?:ount)? | prepaid | paid | rounding | shipping
+    points | capital | charges? | credits?
+    balance (?:before|after|forward)
+    menge | stk | rabatt\w* | zuschl\w* | abschl\w* | skonto | anzahlung\w* | rundung
+    versand\w* | kapital | geb[üu]hr\w* | kosten
+    remise | acompte | korting
+    """
+)
+_DUE_WORDS: Final = words(
+    r"""
+    (?:amount|balance|total)\s+(?:amount\s+)?due | amount payable | balance | outstanding
+    zahlbetrag | (?:noch )?zu (?:be)?zahlen(?:de\w*)? | offener betrag
+    (?:solde|net|reste) [àa] payer | te betalen | da pagare | a pagar
+    """
+)
+_NET_WORDS: Final = words(
+    r"""
+    excl\w* | without | before | net | taxable
+    exkl\w* | ohne | netto(?:summe|betrag|warenwert)? | bemessungsgrundlage
+    hors | h\.?t\.? | imponibile | base imponible | grondslag
+    """
+)
+_TOTAL_WORDS: Final = words(
+    r"""
+    grand\s?total | invoice (?:total|amount) | total (?:for this )?invoice | total amount | total rounded
+    gesamtbetrag | gesamtsumme | rechnungsbetrag | rechnungssumme | brutto(?:summe|betrag)? | endbetrag | endsumme
+    total\s+ttc | ttc | montant total | factuur\s?totaal | totale (?:fattura|documento) | importe total
+    """
+)
+_SUBTOTAL_WORDS: Final = words(
+    "(?:sub|sun)[- ]?tota[al]* | zwischensumme | positionssumme | summe positionen | sous[- ]total"
+)
+_PLAIN_TOTAL_WORDS: Final = words("total | totaal | totale | summe | gesamt | insgesamt | jumlah | betrag")
+
+# The first that fits decides: a "total excluding tax" is no total, a "total including tax" is no tax.
 _LABELS: Final = tuple(
-    (field, strength, re.compile(pattern, re.IGNORECASE))
-    for field, strength, pattern in (
-        (TAX, MEDIUM, rf"(?:^\W*in[ck]l?\w*|\b(?:includes|davon|dont|enth[äa]lt\w*|darin))\b[^\n]{{0,16}}?\b{_TAX_WORD}\b"),
+    (field, strength, pattern(expression))
+    for field, strength, expression in (
+        (TAX, MEDIUM, rf"(?:^\W*in[ck]l?\w*|\b{_INCLUDED})\b[^\n]{{0,16}}?\b{_TAX}\b"),
         (CASH, STRONG, r"\b(?:cash|tendered|gegeben|bar|esp[èe]ces|contant)\b"),
         (CHANGE, STRONG, r"\b(?:change|r[üu]ckgeld|rendu|monnaie|wisselgeld)\b"),
-        (None, STRONG, r"\b(?:qty|quantity|items?|savings?|disc(?:ount)?|rabatt\w*|remise|korting|zuschl\w*|abschl\w*|skonto|"
-                       r"anzahlung\w*|acompte|prepaid|paid|rounding|rundung|shipping|versand\w*|points|kapital|capital|"
-                       r"balance (?:before|after|forward)|menge|stk|charges?|credits?|geb[üu]hr\w*|kosten)\b"),
-        (DUE, STRONG, r"\b(?:(?:amount|balance|total)\s+(?:amount\s+)?due|amount payable|balance|outstanding|zahlbetrag|"
-                      r"(?:noch )?zu (?:be)?zahlen(?:de\w*)?|offener betrag|(?:solde|net|reste) [àa] payer|te betalen|da pagare|a pagar)\b"),
+        (None, STRONG, rf"\b{_ASIDE}\b"),
+        (DUE, STRONG, rf"\b{_DUE_WORDS}\b"),
         (TOTAL, MEDIUM, r"^\W*net total\W*$"),
-        (NET, STRONG, r"\b(?:excl\w*|exkl\w*|ohne|without|before|hors|h\.?t\.?|net|netto\w*|taxable|imponibile|"
-                      r"base imponible|bemessungsgrundlage|grondslag)(?:\b|\W|$)"),
-        (TOTAL, STRONG, r"\b(?:grand\s?total|total\s+ttc|ttc|gesamtbetrag|gesamtsumme|rechnungsbetrag|rechnungssumme|brutto\w*|endbetrag|"
-                        r"endsumme|factuur\s?totaal|totale (?:fattura|documento)|invoice (?:total|amount)|total (?:for this )?invoice|"
-                        r"montant total|importe total|total amount|total rounded)\b|\btota[al]\w*\W.{0,12}\bin[ck]l|\bamount incl"),
-        (TAX, STRONG, rf"\b(?:total|sum|summe|montant|sales) (?:of )?(?:de la )?{_TAX_WORD}\b|\b{_TAX_WORD}[ -]?(?:betrag|amount|bedrag|total)|"
-                      r"\bsteuerbetrag\b"),
-        (NET, MEDIUM, r"\b(?:sub|sun)[- ]?tota[al]*\b|\bzwischensumme\b|\bsous[- ]total\b|\bpositionssumme\b|\bsumme positionen\b"),
-        (TOTAL, MEDIUM, r"^\W*(?:takeout |to )?(?:total|totaal|totale|summe|gesamt|insgesamt|jumlah|betrag)\b"),
-        (TAX, MEDIUM, rf"\b{_TAX_WORD}(?:\b|\W|$)"),
+        (NET, STRONG, rf"\b{_NET_WORDS}(?:\b|\W|$)"),
+        (TOTAL, STRONG, rf"\b{_TOTAL_WORDS}\b|\btota[al]\w*\W.{{0,12}}\bin[ck]l|\bamount incl"),
+        (TAX, STRONG, rf"\b(?:total|sum|summe|montant|sales) (?:of )?(?:de la )?{_TAX}\b"),
+        (TAX, STRONG, rf"\b{_TAX}[ -]?(?:betrag|amount|bedrag|total)|\bsteuerbetrag\b"),
+        (NET, MEDIUM, rf"\b{_SUBTOTAL_WORDS}\b"),
+        (TOTAL, MEDIUM, rf"^\W*(?:takeout |to )?{_PLAIN_TOTAL_WORDS}\b"),
+        (TAX, MEDIUM, rf"\b{_TAX}(?:\b|\W|$)"),
     )
-)  # fmt: skip
+)
 _LETTERS: Final = re.compile(r"[^\W\d_]")
 
 
@@ -101,8 +138,8 @@ def choose_totals(amounts: Iterable[Amount]) -> Totals:
 
 def label_of(text: str) -> tuple[str | None, int] | None:
     """Return the field that a label names and how surely; ``(None, …)`` for other things that are counted."""
-    for field, strength, pattern in _LABELS:
-        if pattern.search(text):
+    for field, strength, words_of_label in _LABELS:
+        if words_of_label.search(text):
             return field, strength
     return None
 

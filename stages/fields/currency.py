@@ -2,8 +2,10 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from typing import Final
 
+from stages.fields.lexicon import pattern, words
 from stages.fields.money import CODES, DOLLAR, SYMBOLS, numbers
 from stages.fields.view import Json, Spot, View
 
@@ -12,10 +14,9 @@ BESIDE_AMOUNTS: Final = 0.9
 ONE_OF_SEVERAL: Final = 0.7
 DOLLAR_IN_AMERICA: Final = 0.7
 MAJORITY: Final = 0.8
-_LABEL: Final = re.compile(
-    r"\b(?:currency|w[äa]hrung|devise|monnaie|valuta|betr[äa]ge in|amounts? (?:are )?in|in)\b[^\n]{0,3}?[ :(]{1,3}(?P<code>[A-Z]{3})\b|[(](?P<bare>[A-Z]{3}|RM)[)]",
-)
-_CURRENCY_LABEL: Final = re.compile(r"\b(?:currency|w[äa]hrung|devise|valuta|betr[äa]ge in)\b\W*$", re.IGNORECASE)
+_WORDS: Final = words("currency | w[äa]hrung | devise | monnaie | valuta | betr[äa]ge in | amounts? (?:are )?in")
+_LABEL: Final = re.compile(rf"\b(?i:{_WORDS})[ :(]{{1,4}}(?P<code>[A-Z]{{3}})\b|[(](?P<bare>[A-Z]{{3}}|RM)[)]")
+_CURRENCY_LABEL: Final = pattern(rf"\b{_WORDS}\W*$")
 _US_DOLLARS: Final = re.compile(r"\bUS[ -]?Dollars?\b|\bU\.S\. dollars?\b", re.IGNORECASE)
 
 
@@ -47,19 +48,9 @@ def _labelled(view: View) -> Json | None:
 def _beside_amounts(view: View) -> Json | None:
     found: dict[str, Spot] = {}
     counts: Counter[str] = Counter()
-    for cell in view.cells:
-        for number in numbers(cell.text, view.separator):
-            code = _code(number.mark)
-            if code:
-                counts[code] += 1
-                found[code] = Spot(cell, number.start, number.end)
-            elif number.mark == DOLLAR and view.is_american:
-                counts[DOLLAR] += 1
-                found[DOLLAR] = Spot(cell, number.start, number.end)
-        code = _trailing(cell.text)
-        if code:
-            counts[code] += 1
-            found.setdefault(code, Spot(cell, 0, len(cell.text)))
+    for code, spot in _marks(view):
+        counts[code] += 1
+        found.setdefault(code, spot)
     if not counts:
         return None
     code, count = counts.most_common(1)[0]
@@ -68,6 +59,18 @@ def _beside_amounts(view: View) -> Json | None:
     if code == DOLLAR:
         return view.field("USD", DOLLAR_IN_AMERICA, found[code])
     return view.field(code, BESIDE_AMOUNTS if len(counts) == 1 else ONE_OF_SEVERAL, found[code])
+
+
+def _marks(view: View) -> Iterator[tuple[str, Spot]]:
+    """Yield the currencies that stand beside numbers or end a label."""
+    for cell in view.cells:
+        for number in numbers(cell.text, view.separator):
+            code = _code(number.mark) or (DOLLAR if number.mark == DOLLAR and view.is_american else None)
+            if code:
+                yield code, Spot(cell, number.start, number.end)
+        code = _trailing(cell.text)
+        if code:
+            yield code, Spot(cell, 0, len(cell.text))
 
 
 def _trailing(text: str) -> str | None:

@@ -45,6 +45,7 @@ _SUMMATION: Final = (
     f"{_SETTLEMENT}/SpecifiedTradeSettlementHeaderMonetarySummation|SpecifiedTradeSettlementMonetarySummation"
 )
 _HEADER: Final = "ExchangedDocument|HeaderExchangedDocument"
+_LINE_AGREEMENT: Final = "SpecifiedLineTradeAgreement|SpecifiedSupplyChainTradeAgreement"
 _LINE_SETTLEMENT: Final = "SpecifiedLineTradeSettlement|SpecifiedSupplyChainTradeSettlement"
 
 CII: Final = Syntax(
@@ -69,7 +70,7 @@ CII: Final = Syntax(
     line_values={
         "description": "SpecifiedTradeProduct/Name",
         "quantity": "SpecifiedLineTradeDelivery|SpecifiedSupplyChainTradeDelivery/BilledQuantity",
-        "unit_price": "SpecifiedLineTradeAgreement|SpecifiedSupplyChainTradeAgreement/NetPriceProductTradePrice/ChargeAmount",
+        "unit_price": f"{_LINE_AGREEMENT}/NetPriceProductTradePrice/ChargeAmount",
         "amount": f"{_LINE_SETTLEMENT}/SpecifiedTradeSettlementLineMonetarySummation|"
         "SpecifiedTradeSettlementMonetarySummation/LineTotalAmount",
     },

@@ -42,7 +42,9 @@ class Request:
 class Engine(Protocol):
     """Reads fields out of pages; the default is ``RulesEngine``, a model behind an API would be another."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """Its name and version, as results tell it."""
 
     def normalize(self, request: Request) -> Json:
         """Return the JSON of a ``schema.wire.results.NormalizedDocument``."""
@@ -75,14 +77,14 @@ class RulesEngine:
         elif request.kind == "contract":
             from stages.fields.contract import read_contract  # noqa: PLC0415 - only this kind pays for it
 
-            result["contract"], result["warnings"] = read_contract(request.pages, language)
+            result["contract"] = read_contract(request.pages)
         return result
 
 
 DEFAULT_ENGINE: Final[Engine] = RulesEngine()
 
 
-def normalize(request: Json) -> Json:
+def normalize(request: Mapping[str, Any]) -> Json:
     """Normalize one document; the child's operation of this name.
 
     Shape: ``{"document": ExtractedDocument, "kind": …, "languages": […]}`` to ``NormalizedDocument``.

@@ -16,6 +16,7 @@ from stages.fields.layout import Box, Row, lines_of_pages, union
 MAX_CHARACTERS: Final = 500_000
 EDGE_LINES: Final = 3
 MIN_REPEATS: Final = 2
+FEW_PAGES: Final = 3
 PARAGRAPH_GAP: Final = 0.9
 LINE_MARK: Final = "\n"
 PARAGRAPH_MARK: Final = "\n\n"
@@ -127,7 +128,7 @@ def _repeated(pages: Sequence[Sequence[Row]]) -> set[str]:
     counts: Counter[str] = Counter()
     for lines in pages:
         counts.update({_pattern(line) for line in (*lines[:EDGE_LINES], *lines[-EDGE_LINES:])})
-    needed = max(MIN_REPEATS, len(pages) // 3)
+    needed = MIN_REPEATS if len(pages) <= FEW_PAGES else max(FEW_PAGES, len(pages) // 3)
     return {pattern for pattern, count in counts.items() if count >= needed}
 
 

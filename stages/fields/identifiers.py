@@ -6,6 +6,7 @@ from typing import Final
 
 from stages.fields.dates import find_dates
 from stages.fields.layout import Cell, overlap
+from stages.fields.lexicon import pattern, words
 from stages.fields.parties import is_buyers_label, is_sellers_label
 from stages.fields.view import Json, Place, Spot, View
 
@@ -35,18 +36,24 @@ _TOKEN: Final = re.compile(
     r"[\W_]{0,4}(?P<token>(?=[A-Za-z/_.-]{0,24}\d)[A-Za-z0-9](?:[A-Za-z0-9/_.-]{0,38}[A-Za-z0-9])?)(?![\w%€$])"
 )
 
-_VAT_LABEL: Final = re.compile(
-    r"\b(?:ust|umsatzsteuer|vat|tva|btw|iva|gst|sst|mwst|tax)\b[ .-]{0,3}(?:id|ident|reg|no|nr|num|n°|identifi\w*|intracom\w*|nummer|1d)?"
-    r"|\bust-?id|\bsteuer-?\s?(?:nr|nummer)|\btin\b|\bein\b|\bpartita iva\b|\bp\.? ?iva\b",
-    re.IGNORECASE,
+_VAT_LABEL: Final = pattern(
+    r"\b(?:ust|umsatzsteuer|vat|tva|btw|iva|gst|sst|mwst|tax)\b[ .-]{0,3}"
+    + words(r"id | 1d | ident | reg | no | nr | num | n° | nummer | identifi\w* | intracom\w*")
+    + r"?"
+    r"|\bust-?id|\bsteuer-?\s?(?:nr|nummer)|\btin\b|\bein\b|\bp(?:artita|\.)? ?iva\b"
 )
 _VAT: Final = re.compile(
-    r"\b(?P<id>ATU ?\d{8}|BE ?[01]?\d{9}|CHE[ -]?\d{3}\.?\d{3}\.?\d{3}|DE ?\d{3} ?\d{3} ?\d{3}|DK ?\d{8}|"
-    r"ES ?[A-Z0-9]\d{7}[A-Z0-9]|FI ?\d{8}|FR ?[A-Z0-9]{2} ?\d{3} ?\d{3} ?\d{3}|GB ?\d{3} ?\d{4} ?\d{2}|IE ?\d[A-Z0-9+*]\d{5}[A-Z]{1,2}|"
-    r"IT ?\d{11}|LU ?\d{8}|NL ?\d{9} ?B ?\d{2}|PL ?\d{10}|PT ?\d{9}|SE ?\d{12})(?![\w])"
+    r"\b(?P<id>"
+    + words(r"""
+        ATU ?\d{8} | BE ?[01]?\d{9} | CHE[ -]?\d{3}\.?\d{3}\.?\d{3} | DE ?\d{3} ?\d{3} ?\d{3} | DK ?\d{8}
+        ES ?[A-Z0-9]\d{7}[A-Z0-9] | FI ?\d{8} | FR ?[A-Z0-9]{2} ?\d{3} ?\d{3} ?\d{3} | GB ?\d{3} ?\d{4} ?\d{2}
+        IE ?\d[A-Z0-9+*]\d{5}[A-Z]{1,2} | IT ?\d{11} | LU ?\d{8} | NL ?\d{9} ?B ?\d{2}
+        PL ?\d{10} | PT ?\d{9} | SE ?\d{12}
+        """)
+    + r")(?!\w)"
 )
-_TAX_NUMBER: Final = re.compile(
-    r"[\W_]{0,8}(?:no\b|nr\b|id\b|number\b|reg\b|nummer\b)?[\W_]{0,6}(?P<id>\d[\d /.-]{5,18}\d)(?!\w)", re.IGNORECASE
+_TAX_NUMBER: Final = pattern(
+    r"[\W_]{0,8}(?:no\b|nr\b|id\b|number\b|reg\b|nummer\b)?[\W_]{0,6}(?P<id>\d[\d /.-]{5,18}\d)(?!\w)"
 )
 _BUYERS: Final = re.compile(
     r"\b(?:client|customer|buyer|ihre|uw|votre|your|kunde\w*|k[äa]ufer|acheteur|recipient)\b", re.IGNORECASE
@@ -102,11 +109,11 @@ def _numbers(view: View) -> Iterator[tuple[Spot, float]]:
             yield spot, (BELOW if place.is_below else BESIDE) if is_named else WEAK
     for row in view.rows[:MAX_TITLE_ROWS]:
         for cell in row.cells:
-            for pattern, confidence in ((_TITLE, TITLE), (_HASH, WEAK)):
-                match = pattern.match(cell.text)
+            for form, confidence in ((_TITLE, TITLE), (_HASH, WEAK)):
+                match = form.match(cell.text)
                 if match and (spot := _token_at(Place(cell, match.end()))):
                     yield spot, confidence
-                elif match and pattern is _TITLE and match.end() == len(cell.text):
+                elif match and form is _TITLE and match.end() == len(cell.text):
                     yield from _under_title(view, Spot(cell, 0, match.end()))
 
 
@@ -152,9 +159,9 @@ def _tax_ids(view: View) -> Iterator[tuple[Spot, float, bool]]:
                     )
     for label in view.labels(_VAT_LABEL):
         for place in view.places(label):
-            match = None if place.is_below else _TAX_NUMBER.match(place.text)
-            if match and sum(map(str.isdigit, match.group("id"))) >= MIN_TAX_DIGITS:
-                yield place.spot(match.start("id"), match.end("id")), WEAK, _is_buyers(view, label.cell)
+            number = None if place.is_below else _TAX_NUMBER.match(place.text)
+            if number and sum(map(str.isdigit, number.group("id"))) >= MIN_TAX_DIGITS:
+                yield place.spot(number.start("id"), number.end("id")), WEAK, _is_buyers(view, label.cell)
 
 
 def _is_valid_vat(text: str) -> bool:

@@ -39,27 +39,35 @@ def read_invoice(
         found = read_einvoice(attachments, view)
         if found is not None:
             invoice, warnings = found
-            return invoice, [*warnings, *check_invoice(invoice)]
-    invoice, is_refused = _read_pages(view)
-    warnings = check_invoice(invoice)
-    return invoice, [*warnings, {"code": "iban_invalid", "pages": []}] if is_refused else warnings
+            return invoice, [*warnings, *check_sums(invoice)]
+    amounts = find_amounts(view)
+    invoice, is_refused = _read_pages(view, amounts)
+    warnings = [*check_sums(invoice), *check_lines(invoice, amounts)]
+    return invoice, [*warnings, _warning("iban_invalid")] if is_refused else warnings
 
 
-def check_invoice(invoice: Mapping[str, Any]) -> list[Json]:
-    """Return a warning for every sum that does not add up."""
+def check_sums(invoice: Mapping[str, Any]) -> list[Json]:
+    """Return a warning for a net and tax that do not make the total, and for taxes that do not make the tax."""
     net, tax, total = (_decimal(invoice[name]) for name in ("net_total", "tax_total", "total"))
-    taxes = [Decimal(line["amount"]) for line in invoice["taxes"] if line["amount"] is not None]
-    lines = [Decimal(line["amount"]) for line in invoice["lines"] if line["amount"] is not None]
-    checks = {
-        "totals_disagree": _differ(None if net is None or tax is None else net + tax, total),
-        "taxes_disagree": bool(taxes) and _differ(sum(taxes, Decimal()), tax),
-        "lines_disagree": bool(lines)
-        and all(_differ(sum(lines, Decimal()), each) for each in (net, total) if each is not None),
-    }
-    return [{"code": code, "pages": []} for code, is_off in checks.items() if is_off]
+    taxes = _amounts(invoice["taxes"])
+    warnings = []
+    if _differ(None if net is None or tax is None else net + tax, total):
+        warnings.append(_warning("totals_disagree"))
+    if taxes and _differ(sum(taxes), tax):
+        warnings.append(_warning("taxes_disagree"))
+    return warnings
 
 
-def _read_pages(view: View) -> tuple[Json, bool]:
+def check_lines(invoice: Mapping[str, Any], amounts: Sequence[Amount]) -> list[Json]:
+    """Return a warning when the lines make none of the sums that the invoice prints."""
+    lines = _amounts(invoice["lines"])
+    sums = [amount.value for amount in amounts if amount.field in {"net_total", "total"}]
+    if lines and sums and all(_differ(sum(lines), each) for each in sums):
+        return [_warning("lines_disagree")]
+    return []
+
+
+def _read_pages(view: View, amounts: Sequence[Amount]) -> tuple[Json, bool]:
     issue_date, due_date = read_dates(view)
     seller, buyer = read_parties(view, is_receipt=any(_RECEIPT.search(row.text) for row in view.rows))
     seller_tax_id, buyer_tax_id = read_tax_ids(view)
@@ -74,15 +82,15 @@ def _read_pages(view: View) -> tuple[Json, bool]:
         "buyer_tax_id": buyer_tax_id,
         "iban": iban,
         "currency": read_currency(view),
-        **_totals(view),
+        **_totals(view, amounts),
         "taxes": read_taxes(view),
         "lines": read_lines(view),
     }
     return invoice, is_refused
 
 
-def _totals(view: View) -> dict[str, Json | None]:
-    totals = choose_totals(find_amounts(view))
+def _totals(view: View, amounts: Sequence[Amount]) -> dict[str, Json | None]:
+    totals = choose_totals(amounts)
     fields: dict[str, Json | None] = dict.fromkeys(_TOTALS)
     for name, amount in totals.chosen.items():
         agrees = totals.agrees and name != "amount_due"
@@ -100,5 +108,13 @@ def _decimal(field: Mapping[str, Any] | None) -> Decimal | None:
     return None if field is None else Decimal(field["value"])
 
 
-def _differ(first: Decimal | None, second: Decimal | None) -> bool:
+def _amounts(lines: Sequence[Mapping[str, Any]]) -> list[Decimal]:
+    return [Decimal(line["amount"]) for line in lines if line["amount"] is not None]
+
+
+def _warning(code: str) -> Json:
+    return {"code": code, "pages": []}
+
+
+def _differ(first: Decimal | int | None, second: Decimal | None) -> bool:
     return first is not None and second is not None and abs(first - second) > TOLERANCE

@@ -46,7 +46,8 @@ def _sample(texts: Iterable[str]) -> str:
 
 
 def _detect(sample: str) -> str | None:
-    import pycld2  # noqa: PLC0415 - a native library is loaded only in the child, and only when needed
+    # It has no type information, and a native library is loaded only in the child.
+    import pycld2  # type: ignore[import-untyped]  # noqa: PLC0415
 
     try:
         reliable, _, details = pycld2.detect(sample, isPlainText=True, bestEffort=True)

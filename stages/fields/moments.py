@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from stages.fields.dates import Moment, find_dates
+from stages.fields.lexicon import pattern, words
 from stages.fields.view import Json, Place, Spot, View
 
 NAMED: Final = 0.95
@@ -14,27 +15,41 @@ ONLY: Final = 0.6
 AMBIGUOUS: Final = 0.75
 REACH: Final = 40
 
-_NAMED_ISSUE: Final = re.compile(
-    r"\b(?:(?:tax )?(?:invoice|inv|bill|receipt|issue)\s?(?:date|dt)|date (?:of issue|issued|d['’]?\s?[ée]mission|de (?:la )?facture|facture)|"  # noqa: RUF001
-    r"issued(?: on)?|rechnungs-?\s?datum|belegdatum|ausstellungsdatum|factuur\s?datum|data fattura|fecha (?:de )?(?:factura|emisi[óo]n))\b",
-    re.IGNORECASE,
+_NAMED_ISSUE: Final = pattern(
+    r"\b"
+    + words(r"""
+        (?:tax )?(?:invoice|inv|bill|receipt|issue)\s?(?:date|dt) | date (?:of issue|issued) | issued(?: on)?
+        rechnungs-?\s?datum | belegdatum | ausstellungsdatum
+        date (?:d.?\s?[ée]mission|de (?:la )?facture|facture) | factuur\s?datum | data fattura
+        fecha (?:de )?(?:factura|emisi[óo]n)
+        """)
+    + r"\b"
 )
 _TITLE_ISSUE: Final = re.compile(
     r"^(?:\w{0,30}rechnung|gutschrift)\b(?!\s(?:gem[äa](?:ß|ss)|zu[rm]?|f[üu]r|nach)\b)[^\n]{0,90}?\bvom\b",
     re.IGNORECASE,
 )
 _PLAIN_ISSUE: Final = re.compile(r"\b(?:date|datum|tarikh|fecha|data|dated|le)\b", re.IGNORECASE)
-_DUE: Final = re.compile(
-    r"\b(?:due|payable by|pay(?:ment)? by|payment due|f[äa]llig\w*|zahlbar\b[^\n]{0,40}?\bbis|zahlungsziel|zu zahlen bis|[ée]ch[ée]ance|"
-    r"[àa] (?:payer|r[ée]gler) avant|vervaldatum|uiterste betaaldatum|scadenza|vencimiento)\b",
-    re.IGNORECASE,
+_DUE: Final = pattern(
+    r"\b"
+    + words(r"""
+        due | payable by | pay(?:ment)? by | payment due
+        f[äa]llig\w* | zahlbar\b[^\n]{0,40}?\bbis | zahlungsziel | zu zahlen bis
+        [ée]ch[ée]ance | [àa] (?:payer|r[ée]gler) avant | vervaldatum | uiterste betaaldatum | scadenza | vencimiento
+        """)
+    + r"\b"
 )
-_OTHER: Final = re.compile(
-    r"\b(?:order|bestell\w*|liefer\w*|leistungs?\w*|delivery|ship\w*|service|period|zeitraum|valid|birth|print\w*|livraison|commande|value|"
-    r"wertstellung|start|end|order\s?datum|check-?(?:in|out)|arrival|departure|expir\w*|skonto)\b",
-    re.IGNORECASE,
+_OTHER: Final = pattern(
+    r"\b"
+    + words(r"""
+        order | delivery | ship\w* | service | period | valid | birth | print\w* | value | start
+        end | arrival | departure | expir\w*
+        check-?(?:in|out)
+        bestell\w* | liefer\w* | leistungs?\w* | zeitraum | wertstellung | skonto
+        livraison | commande | order\s?datum
+        """)
+    + r"\b"
 )
-_TIME: Final = re.compile(r"\d{1,2}[:.]\d{2}")
 
 
 def read_dates(view: View) -> tuple[Json | None, Json | None]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from stages.fields.layout import Cell, Row
+from stages.fields.lexicon import pattern, words
 from stages.fields.money import numbers
 from stages.fields.view import Json, Spot, View
 
@@ -21,36 +22,54 @@ SENDER_PARTS: Final = 3
 LEFT_EDGE: Final = 0.01
 
 LEGAL_FORM: Final = re.compile(
-    r"(?<!\w)(?:GmbH|AG|KG|OHG|UG|e\.\s?K\.|e\.\s?V\.|SE|SARL|S\.A\.R\.L\.?|SAS|SASU|S\.A\.S?\.?|EURL|SNC|Ltd\.?|Limited|LLC|L\.L\.C\.|LLP|Inc\.?|"
-    r"Incorporated|Corp\.?|Corporation|PLC|plc|B\.?V\.?|N\.?V\.?|S\.?r\.?l\.?|S\.p\.A\.|SpA|Oy|AB|A/S|ApS|AS|Sdn\.?\s?Bhd\.?|SDN\.?\s?BHD\.?|S/B|BHD|"
-    r"Pty|GbR|mbH|S\.L\.|Lda\.?)(?!\w)"
+    r"(?<!\w)"
+    + words(r"""
+        GmbH | mbH | GbR | AG | KG | OHG | UG | SE | e\.\s?K\. | e\.\s?V\.
+        SARL | S\.A\.R\.L\.? | SASU? | S\.A\.S?\.? | EURL | SNC | S\.?r\.?l\.? | S\.p\.A\. | SpA | S\.L\. | Lda\.?
+        Ltd\.? | Limited | LLC | L\.L\.C\. | LLP | Inc\.? | Incorporated | Corp\.? | Corporation | PLC | plc | Pty
+        B\.?V\.? | N\.?V\.? | Oy | AB | A/S | ApS | AS | S[Dd][Nn]\.?\s?B[Hh][Dd]\.? | S/B | BHD
+        """)
+    + r"(?!\w)"
 )
-_SELLER: Final = re.compile(
-    r"^\W*(?:seller|verk[äa]ufer|rechnungssteller|rechnungsersteller|lieferant|leistungserbringer|vendor|vendeur|fournisseur|[ée]metteur|from|sold by|"
-    r"leverancier|supplier|issued by|service provider)\b[^\w]*(?:/\w+)?\W*$|^\W*(?:seller|verk[äa]ufer|vendor|vendeur|from|sold by|supplier)\s*:\s*",
-    re.IGNORECASE,
+_SELLER_WORDS: Final = words(
+    r"""
+    seller | vendor | from | sold by | supplier | issued by | service provider
+    verk[äa]ufer | rechnungssteller | rechnungsersteller | lieferant | leistungserbringer
+    vendeur | fournisseur | [ée]metteur | leverancier
+    """
 )
-_BUYER: Final = re.compile(
-    r"^\W*(?:bill(?:ed)? to|invoice(?:d)? to|sold to|buyer|k[äa]ufer|rechnungsempf[äa]nger|rechnung an|leistungsempf[äa]nger|auftraggeber|kunde|"
-    r"customer|client|acheteur|factur[é]e? [àa]|adresse de facturation|factuuradres|billing address|bill to address|invoice address)\b"
-    r"(?:\s?/\s?\w+)?(?:\s(?:address|name))?\W*",
-    re.IGNORECASE,
+_SELLER: Final = pattern(rf"^\W*{_SELLER_WORDS}\b[^\w]*(?:/\w+)?\W*$|^\W*{_SELLER_WORDS}\s*:\s*")
+_BUYER_WORDS: Final = words(
+    r"""
+    bill(?:ed)? to | invoiced? to | sold to | buyer | customer | billing address | bill to address | invoice address
+    k[äa]ufer | rechnungsempf[äa]nger | rechnung an | leistungsempf[äa]nger | auftraggeber | kunde
+    client | acheteur | factur[é]e? [àa] | adresse de facturation | factuuradres
+    """
 )
-_NAME_LABEL: Final = re.compile(
-    r"^(?:name|firma|company|nom|naam)\s*:?\s*$|^(?:name|firma|company|nom|naam)\s*:\s*", re.IGNORECASE
+_BUYER: Final = pattern(rf"^\W*{_BUYER_WORDS}\b(?:\s?/\s?\w+)?(?:\s(?:address|name))?\W*")
+_NAME_WORDS: Final = words("name | firma | company | nom | naam")
+_NAME_LABEL: Final = pattern(rf"^{_NAME_WORDS}\s*:?\s*$|^{_NAME_WORDS}\s*:\s*")
+_ATTENTION: Final = pattern(r"^(?:attn\.?|att\.|z\.\s?hd\.?|z\.\s?h\.?|t\.a\.v\.?|[àa] l'attention de|c/o)\s*:?\s*")
+_NO_NAME_WORDS: Final = words(
+    r"""
+    tel | fax | phone | e-?mail | date | invoice | receipt | page | no\. | number | account | tax
+    gst | vat | reg | currency
+    cash | table | cashier | welcome | thanks? | copyright | gln
+    datum | rechnung | seite | nummer | ust | bestell | w[äa]hrung | beispiel\w*
+    facture | factuur
+    \w*address?e?n? | \w*adres
+    """
 )
-_ATTENTION: Final = re.compile(
-    r"^(?:attn\.?|att\.|z\.\s?hd\.?|z\.\s?h\.?|t\.a\.v\.?|[àa] l'attention de|c/o)\s*:?\s*", re.IGNORECASE
+_NOT_A_NAME: Final = pattern(rf"@|https?:|www\.|\b{_NO_NAME_WORDS}\b")
+_STREET_WORDS: Final = words(
+    r"""
+    street | st | road | rd | avenue | ave | lane | blvd | box | lot
+    stra(?:ß|ss)e | str\. | weg | platz | allee | postfach
+    rue | chemin | place | jalan | jln | lorong | taman
+    """
 )
-_NOT_A_NAME: Final = re.compile(
-    r"@|https?:|www\.|\b(?:tel|fax|phone|e-?mail|date|datum|invoice|rechnung|facture|factuur|receipt|page|seite|no\.|nummer|number|gln|"
-    r"account|tax|gst|vat|ust|cash|table|cashier|reg|welcome|thank|thanks|bestell|w[äa]hrung|currency|copyright|beispiel\w*)\b",
-    re.IGNORECASE,
-)
-_STREET: Final = re.compile(
-    r"\b(?:stra(?:ß|ss)e|str\.|weg|platz|allee|rue|avenue|ave|street|st|road|rd|jalan|jln|lot|lane|blvd|box|postfach|chemin|place|lorong|taman)\b"
-    r"|\w(?:straße|strasse|weg|platz|allee)\b|^\W*\d{4,5}\b|\b[A-Z]{2} \d{5}\b",
-    re.IGNORECASE,
+_STREET: Final = pattern(
+    rf"\b{_STREET_WORDS}\b|\w(?:straße|strasse|weg|platz|allee)\b|^\W*\d{{4,5}}\b|\b[A-Z]{{2}} \d{{5}}\b"
 )
 _SENDER_BREAK: Final = re.compile(r"\s+[-–·•|*]\s+|\s*[,·•]\s+")  # noqa: RUF001 - the dash that letters use
 _POSTCODE: Final = re.compile(r"^(?:[A-Z]{1,2}[ -])?\d{4,5}\s[^\W\d]|^\d{4}\s?[A-Z]{2}\s[^\W\d]|\b[A-Z]{2} \d{5}\b")
@@ -195,111 +214,6 @@ def _head(view: View, *, is_receipt: bool, buyer: Json | None) -> Json | None:
             return view.field(spot.text, LEGAL_NAME, spot)
     names = [spot for spot in names if spot.text[0].isupper() or spot.text[0].isdigit()]
     if names and (is_receipt or (buyer and names[0].cell.row.index == 0)):
-        return view.field(names[0].text, FIRST_LINE, names[0])
-    return None
-
-
-def _names_at(view: View, label: Spot) -> Iterator[Spot]:
-    own = _name(label.cell, label.end)
-    if own:
-        yield own
-        return
-    for cell in _block(view, label):
-        match = _NAME_LABEL.match(cell.text)
-        if match and match.end() == len(cell.text):
-            yield from (spot for right in view.right_of(cell)[:1] if (spot := _name(right)))
-            return
-        spot = _name(cell, match.end() if match else 0)
-        if spot:
-            yield spot
-            return
-        if _STREET.search(cell.text):
-            return
-
-
-def _block(view: View, label: Spot) -> Iterator[Cell]:
-    """Yield the cells under a label, line by line, that belong to its column."""
-    rows = view.rows[label.cell.row.index + 1 :][:LINES_OF_BLOCK]
-    for row in rows:
-        if row.page != label.cell.page:
-            return
-        index = 0 if row.box is None else _column(row, label)
-        if index is not None:
-            yield row.cells[index]
-
-
-def _column(row: Row, label: Spot) -> int | None:
-    left, right = (label.box[0], label.box[2]) if label.box else (0.0, 1.0)
-    for index, cell in enumerate(row.cells):
-        if cell.box and cell.box[0] < right and cell.box[2] > left:
-            return index
-    return None
-
-
-def _letter(view: View) -> tuple[Json | None, Json | None]:
-    """Read the address field of a letter: a small line of sender, street and town, then the receiver."""
-    for row in view.rows[:HEAD_ROWS]:
-        for cell in row.cells:
-            parts = _SENDER_BREAK.split(cell.text)
-            if len(parts) < SENDER_PARTS or not any(map(_POSTCODE.search, parts[1:])) or not _looks_like_name(parts[0]):
-                continue
-            spot = Spot(cell, 0, len(parts[0]))
-            below = next(iter(_block(view, spot)), None)
-            name = _name(below) if below else None
-            receiver = view.field(name.text, LEGAL_NAME, name) if name and LEGAL_FORM.search(name.text) else None
-            return view.field(spot.text, SENDER_LINE, spot), receiver
-    return None, None
-
-
-def _addressed(view: View, seller: Json) -> Json | None:
-    """Return the only name, beside the seller's, that stands over a street and a town on the first page."""
-    names: dict[str, Spot] = {}
-    for row in view.rows[:ADDRESS_ROWS]:
-        for cell in row.cells:
-            if _POSTCODE.search(cell.text):
-                spot = _top_of_block(view, cell)
-                if spot and not _same_name(spot.text, seller["value"]):
-                    names.setdefault(spot.text, spot)
-    if len(names) != 1:
-        return None
-    spot = next(iter(names.values()))
-    return view.field(spot.text, FIRST_LINE, spot)
-
-
-def _top_of_block(view: View, town: Cell) -> Spot | None:
-    """Return the name in the first of the lines that stand closely over ``town``."""
-    top, name = town, None
-    for row in reversed(view.rows[max(0, town.row.index - LINES_OF_BLOCK) : town.row.index]):
-        if row.page != town.page or top.box is None:
-            break
-        above = (
-            next((cell for cell in row.cells if cell.box and abs(cell.box[0] - town.box[0]) < LEFT_EDGE), None)
-            if town.box
-            else None
-        )
-        if above is None or above.box is None:
-            continue
-        if top.box[1] - above.box[3] > 1.5 * (top.box[3] - top.box[1]):
-            break
-        top, name = above, _name(above) or name
-    return name
-
-
-def _same_name(first: str, second: str) -> bool:
-    short, long = sorted((first.casefold(), second.casefold()), key=len)
-    return short in long
-
-
-def _head(view: View, *, is_receipt: bool, buyer: Json | None) -> Json | None:
-    """Return the first name at the top: with a legal form, or the first line of a receipt."""
-    names = [
-        spot for row in view.rows[:HEAD_ROWS] if row.page == view.rows[0].page for spot in map(_name, row.cells) if spot
-    ]
-    names = [spot for spot in names if buyer is None or spot.text != buyer["value"]]
-    for spot in names:
-        if LEGAL_FORM.search(spot.text):
-            return view.field(spot.text, LEGAL_NAME, spot)
-    if is_receipt and names:
         return view.field(names[0].text, FIRST_LINE, names[0])
     return None
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from stages.fields.amounts import MEDIUM, label_of
 from stages.fields.layout import Cell, Row
+from stages.fields.lexicon import pattern, words
 from stages.fields.money import Number, decimal_string, numbers
 from stages.fields.view import Json, View
 
@@ -26,28 +27,43 @@ ASIDE: Final = "aside"
 CENT: Final = Decimal("0.011")
 
 _COLUMNS: Final[Mapping[str, re.Pattern[str]]] = {
-    "description": re.compile(
-        r"(?:description|beschreibung|bezeichnung|d[ée]signation|libell[ée]|omschrijving|particulars)\b"
-        r"|^\W*(?:item|article|artikel|leistung|product|produkt|details|service)s?\b",
-        re.IGNORECASE,
+    "description": pattern(
+        words(r"description | particulars | beschreibung | bezeichnung | d[ée]signation | libell[ée] | omschrijving")
+        + r"\b"
+        r"|^\W*" + words(r"item | article | artikel | leistung | product | produkt | details | service") + r"s?\b"
     ),
-    "quantity": re.compile(
-        r"^\W*(?:qty|quantity|menge|anzahl|quantit[ée]|qt[ée]|aantal|hoeveelheid|hours|stunden|units|oty)\b",
-        re.IGNORECASE,
+    "quantity": pattern(
+        r"^\W*"
+        + words(
+            r"qty | quantity | hours | units | menge | anzahl | stunden | quantit[ée] | qt[ée] | aantal | hoeveelheid"
+        )
+        + r"\b"
     ),
-    "unit_price": re.compile(
-        r"^\W*(?:(?:unit |[us]/)?price|rate|unit cost|(?:einzel|netto|vk-|e-)?preis\w*|prix(?: unitaire)?|p\.?u\.?|prijs\w*)\b",
-        re.IGNORECASE,
+    "unit_price": pattern(
+        r"^\W*"
+        + words(r"""
+            (?:unit |[us]/)?price | rate | unit cost
+            (?:einzel|netto|vk-|e-)?preis\w* | prix(?: unitaire)? | p\.?u\.? | prijs\w*
+            """)
+        + r"\b"
     ),
-    "amount": re.compile(
-        r"^\W*(?:(?:line |net |netto|zeilen|gesamt)?(?:amount|total|betrag)|gesamtpreis|gesamt|summe|entgelt|montant|(?:prix|total) h\.?t\.?|bedrag|"
-        r"prijs incl\w*)\b(?!\W*%)",
-        re.IGNORECASE,
+    "amount": pattern(
+        r"^\W*"
+        + words(r"""
+            (?:line |net )?(?:amount|total)
+            (?:netto|zeilen|gesamt)?betrag | gesamtpreis | gesamt | summe | entgelt
+            montant | (?:prix|total) h\.?t\.? | bedrag | prijs incl\w*
+            """)
+        + r"\b(?!\W*%)"
     ),
 }
-_NEXT_SECTION: Final = re.compile(
-    r"\b(?:\w*steueraufschl\w*|belegsummen|zahlungsbedingungen|(?:tax|vat|gst|sst)\W{0,2}summary|payment details|tax ?code)\b",
-    re.IGNORECASE,
+_NEXT_SECTION: Final = pattern(
+    r"\b"
+    + words(r"""
+        (?:tax|vat|gst|sst)\W{0,2}summary | payment details | tax ?code
+        \w*steueraufschl\w* | belegsummen | zahlungsbedingungen
+        """)
+    + r"\b"
 )
 _SUMS: Final = frozenset({"net_total", "tax_total", "total", "amount_due", "cash", "change"})
 
@@ -166,13 +182,19 @@ def _line(view: View, row: Row, header: Header) -> Line:
         name = _column(cell, row, header)
         values = [number for number in numbers(cell.text, view.separator) if not number.is_percent]
         if name == "description" or (not values and any(map(str.isalpha, cell.text))):
-            words += [cell.text] if any(map(str.isalpha, cell.text)) and name in {"description", None} else []
+            words += [cell.text] if _describes(cell, name) else []
         else:
             found += [(number, name) for number in values]
     amounts = [number for number, name in found if name == "amount" and number.is_money]
     amount = amounts[-1] if amounts else None
     others = [(number, name) for number, name in found if number is not amount and name != "amount"]
     return Line(" ".join(words)[:MAX_DESCRIPTION], others, amount)
+
+
+def _describes(cell: Cell, name: str | None) -> bool:
+    """Say whether the cell is part of what was sold, not of what it costs."""
+    is_wordy = any(map(str.isalpha, cell.text))
+    return is_wordy and (name == "description" or (name is None and "%" not in cell.text))
 
 
 def _column(cell: Cell, row: Row, header: Header) -> str | None:

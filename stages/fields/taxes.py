@@ -50,6 +50,6 @@ def _rates(found: list[Number], *, is_named: bool) -> Iterator[Decimal]:
     """Yield what can be a rate: a percentage, or a small number in a row that speaks of tax."""
     is_named = is_named and not any(number.is_percent for number in found)
     for number in found:
-        if number.is_percent or (is_named and not number.mark):
-            if 0 < number.value <= MAX_RATE:
-                yield number.value
+        can_be_rate = number.is_percent or (is_named and not number.mark)
+        if can_be_rate and 0 < number.value <= MAX_RATE:
+            yield number.value

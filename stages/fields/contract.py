@@ -1,0 +1,200 @@
+"""Contracts: the title, who agrees with whom, from when to when, and what the clauses say.
+
+What a template leaves open (``[Name]``, ``____``, ``{date}``) is unknown.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from stages.fields import clauses
+from stages.fields.contract_parties import Party, find_parties
+from stages.fields.dates import Moment, find_dates
+from stages.fields.durations import tidy
+from stages.fields.flow import Flow
+from stages.fields.lexicon import pattern
+from stages.fields.sentences import sentences
+from stages.fields.view import MAX_EVIDENCE, Json
+
+SURE: Final = 0.9
+LIKELY: Final = 0.75
+MAX_TITLE_LINES: Final = 60
+MAX_TITLE_WORDS: Final = 14
+MAX_CLAUSE: Final = 500
+PREAMBLE: Final = 2_500
+NEAR: Final = 60
+CAPITALIZED: Final = 0.7
+SHORT_WORD: Final = 3
+
+_KIND: Final = pattern(
+    r"\b(?:agreement|contract|lease|licen[sc]e|deed|memorandum|amendment|addendum|terms|covenant|nda"
+    r"|\w{0,24}vertrag|\w{0,24}vereinbarung|contrat|accord|convention|bail)\b"
+)
+_TYPES: Final = tuple(
+    (name, pattern(expression))
+    for name, expression in {
+        "non-disclosure": r"non-?\s?disclosure|confidentiality|\bNDA\b|geheimhaltung|confidentialit[ée]",
+        "restrictive covenant": r"restrictive covenant|non-?\s?compet",
+        "employment": r"employment|arbeitsvertrag|contrat de travail",
+        "independent contractor": r"independent contractor",
+        "sponsorship": r"sponsor",
+        "co-branding": r"co-?\s?branding",
+        "maintenance": r"maintenance|wartung",
+        "outsourcing": r"outsourc\w*",
+        "development": r"development|entwicklung",
+        "marketing": r"marketing|promotion|advertising",
+        "license": r"licen[sc]\w*|lizenz",
+        "distribution": r"distribut\w*|reseller|vertrieb",
+        "lease": r"\blease|rental|miet\w*|\bbail\b",
+        "loan": r"\bloan|credit agreement|darlehen|pr[êe]t\b",
+        "purchase": r"purchase|\bsales?\b|kauf\w*|vente",
+        "supply": r"supply|liefer\w*",
+        "services": r"services?\b|consulting|dienst\w*|prestation",
+        "joint venture": r"joint venture|collaboration|alliance|partnership",
+        "franchise": r"franchis",
+        "agency": r"\bagency|handelsvertret",
+    }.items()
+)
+_THIS: Final = re.compile(r"\W*(?:this|dieser|diese|le pr[ée]sent|ce)\b", re.IGNORECASE)
+_PLACEHOLDER: Final = re.compile(r"\[[^\]]{0,80}\]|\{[^}]{0,60}\}|_{3,}")
+_AGREED: Final = pattern(
+    r"\b(?:dated|made|entered|as of|effective|this|executed|on|vom|am|dat[ée]|le|du|conclu)\b[^.]{0,60}$"
+)
+_EFFECTIVE_BEFORE: Final = pattern(
+    r"\b(?:effective(?:\s(?:as\sof|on|from|date(?:\sof)?))?|commencing\s(?:on|as\sof)"
+    r"|(?:shall|will)\s(?:commence|begin|become\seffective|take\seffect)\s(?:on|as\sof)"
+    r"|in\skraft\s(?:ab|am|seit)|beginnt\sam|tritt\sam|entr(?:e|ée|era)\sen\svigueur\sle)\b[^.;]{0,40}$"
+)
+_EFFECTIVE_AFTER: Final = re.compile(r"^[\s,]{0,3}\((?:[^()]{0,40})[\"“'‘]?effective date", re.IGNORECASE)  # noqa: RUF001
+_EXPIRES_BEFORE: Final = pattern(
+    r"\b(?:expir(?:es?|ation\sdate|ing)"
+    r"|(?:terminates?|ends?|continue(?:s|d)?|remain\w*)\b[^.;]{0,80}?\b(?:on|through|until|to|earlier\sof)"
+    r"|endet\s(?:am|mit)|l[äa]uft\s(?:bis|am)|befristet\sbis|expire\sle|prend\sfin\sle)\b[^.;]{0,40}$"
+)
+
+
+def read_contract(pages: Sequence[Mapping[str, Any]]) -> Json:
+    """Return what the contract says about itself; the words of all languages are tried.
+
+    Shape: ``schema.wire.results.Contract``.
+    """
+    return _Reader(Flow(pages)).read()
+
+
+class _Reader:
+    """Reads one contract's text."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+        # One line of the same length, so that a date or a name may go over a line's end.
+        self.text = flow.text.replace("\n", " ")
+        self.title = self._find_title()
+        self.parties = find_parties(flow.text, self.title[1] if self.title else 0) or find_parties(flow.text, 0)
+
+    def read(self) -> Json:
+        """Return the contract's fields."""
+        return {
+            "title": self._field(self.title, SURE),
+            "contract_type": self._contract_type(),
+            "parties": [self._party(party) for party in self.parties],
+            "agreement_date": self._agreement_date(),
+            "effective_date": self._date_by(_EFFECTIVE_BEFORE, _EFFECTIVE_AFTER),
+            "expiration_date": self._date_by(_EXPIRES_BEFORE, None),
+            "term": self._clause_value((clauses.TERM,)),
+            "renewal_term": self._clause_value((clauses.RENEWAL,)),
+            "notice_period": self._clause_value((clauses.NOTICE,)),
+            "termination": self._termination(),
+            "governing_law": self._clause_value(clauses.LAWS),
+            "obligations": list(self._obligations()),
+        }
+
+    def _find_title(self) -> tuple[int, int] | None:
+        """Return the first line that names a kind of contract and is set like a title."""
+        for piece in self.flow.pieces[:MAX_TITLE_LINES]:
+            if _KIND.search(piece.text) and _is_title(piece.text):
+                return piece.start, piece.start + len(piece.text)
+        return None
+
+    def _contract_type(self) -> Json | None:
+        if self.title is None:
+            return None
+        title = self.text[slice(*self.title)]
+        name = next((name for name, words in _TYPES if words.search(title)), None)
+        return None if name is None else self._field(self.title, LIKELY, value=name)
+
+    def _party(self, party: Party) -> Json:
+        field = self._proof((party.start, party.end), SURE if party.role else LIKELY, party.name)
+        return {**field, "role": party.role}
+
+    def _agreement_date(self) -> Json | None:
+        """Return the first date of the opening sentence that says when the contract was made."""
+        start = self.title[1] if self.title else 0
+        for moment in find_dates(self.text[start : start + PREAMBLE]):
+            if _AGREED.search(self.text[max(start, start + moment.start - NEAR - 20) : start + moment.start]):
+                return self._date(moment, start)
+        return None
+
+    def _date_by(self, before: re.Pattern[str], after: re.Pattern[str] | None) -> Json | None:
+        """Return the first date that ``before`` leads to or that ``after`` follows."""
+        for start, end in self._windows():
+            for moment in find_dates(self.text[start:end]):
+                begin, close = start + moment.start, start + moment.end
+                lead = self.text[max(start, begin - 2 * NEAR) : begin]
+                if before.search(lead) or (after and after.match(self.text[close : close + NEAR])):
+                    return self._date(moment, start)
+        return None
+
+    def _windows(self) -> Iterator[tuple[int, int]]:
+        for opening, closing in self.flow.paragraphs():
+            yield from sentences(self.text, opening, closing)
+
+    def _clause_value(self, patterns: Sequence[re.Pattern[str]]) -> Json | None:
+        for span in clauses.values(patterns, self.text):
+            if not _PLACEHOLDER.search(self.text[max(0, span[0] - NEAR // 2) : span[1] + 2]):
+                return self._field(span, LIKELY)
+        return None
+
+    def _termination(self) -> Json | None:
+        for span in self._windows():
+            if clauses.TERMINATION.search(self.text[slice(*span)]):
+                return self._field((span[0], min(span[1], span[0] + MAX_CLAUSE)), LIKELY)
+        return None
+
+    def _obligations(self) -> Iterator[Json]:
+        roles = [name for party in self.parties for name in (party.role, party.name) if name]
+        pattern = clauses.obligation_pattern(roles)
+        count = 0
+        for span in self._windows():
+            if count >= clauses.MAX_OBLIGATIONS:
+                return
+            if pattern.search(self.text[slice(*span)]) and not _PLACEHOLDER.search(self.text[slice(*span)]):
+                field = self._field((span[0], min(span[1], span[0] + MAX_CLAUSE)), LIKELY)
+                if field:
+                    count += 1
+                    yield field
+
+    def _date(self, moment: Moment, offset: int) -> Json:
+        span = (offset + moment.start, offset + moment.end)
+        return self._proof(span, LIKELY if moment.is_ambiguous else SURE, moment.iso)
+
+    def _field(self, span: tuple[int, int] | None, confidence: float, value: str | None = None) -> Json | None:
+        return None if span is None else self._proof(span, confidence, value or tidy(self.text[slice(*span)]))
+
+    def _proof(self, span: tuple[int, int], confidence: float, value: str) -> Json:
+        box = self.flow.box_of(*span)
+        context = max(0, span[0] - NEAR) if span[1] - span[0] < NEAR else span[0]
+        return {
+            "value": value,
+            "confidence": confidence,
+            "page": self.flow.page_of(span[0]),
+            "box": None if box is None else [min(1.0, max(0.0, edge)) for edge in box],
+            "evidence": tidy(self.text[context : context + MAX_EVIDENCE]),
+        }
+
+
+def _is_title(text: str) -> bool:
+    """Say whether a line is set like a title: short, no sentence, its long words capitalized."""
+    words = [word for word in text.split() if len(word) > SHORT_WORD and word[0].isalpha()]
+    if not words or len(text.split()) > MAX_TITLE_WORDS or text.endswith((".", ",", ";", ":")) or _THIS.match(text):
+        return False
+    return sum(word[0].isupper() for word in words) >= CAPITALIZED * len(words) and not _PLACEHOLDER.search(text)
