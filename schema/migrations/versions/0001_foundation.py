@@ -199,7 +199,7 @@ TABLES = (
         created_at timestamptz NOT NULL DEFAULT now(),
         closed_at timestamptz,
         CHECK ((state = 'open') = (closed_at IS NULL)),
-        CHECK ((job_id IS NULL) = (body_sha256 IS NOT NULL))
+        CHECK (job_id IS NOT NULL OR body_sha256 IS NOT NULL)
     )
     """,
     """
@@ -259,14 +259,15 @@ INDEXES = (
     "CREATE INDEX job_by_finish ON job (finished_at DESC) WHERE finished_at IS NOT NULL",
     "CREATE INDEX job_by_deadline ON job (deadline_at) WHERE finished_at IS NULL",
     "CREATE INDEX job_by_expiry ON job (expires_at) WHERE finished_at IS NOT NULL AND deleted_at IS NULL",
+    "CREATE INDEX job_by_deletion ON job (deleted_at) WHERE deleted_at IS NOT NULL",
     "CREATE INDEX stage_run_ready ON stage_run (lane, issued_at) WHERE status = 'ready'",
     "CREATE INDEX stage_run_running ON stage_run (lease_expires_at) WHERE status = 'running'",
     "CREATE INDEX stage_run_retrying ON stage_run (next_attempt_at) WHERE status = 'retrying'",
     "CREATE INDEX outbox_event_due ON outbox_event (available_at, id)",
     "CREATE INDEX outbox_event_by_job ON outbox_event (job_id)",
     "CREATE UNIQUE INDEX dead_letter_by_run ON dead_letter (job_id, stage, series) WHERE job_id IS NOT NULL",
-    "CREATE UNIQUE INDEX dead_letter_by_body ON dead_letter (body_sha256) WHERE job_id IS NULL",
-    "CREATE INDEX dead_letter_open ON dead_letter (created_at) WHERE state = 'open'",
+    "CREATE UNIQUE INDEX dead_letter_by_body ON dead_letter (body_sha256) WHERE body_sha256 IS NOT NULL",
+    "CREATE INDEX dead_letter_open ON dead_letter (created_at, id) WHERE state = 'open'",
     "CREATE INDEX idempotency_key_by_expiry ON idempotency_key (expires_at)",
 )
 
