@@ -1,0 +1,62 @@
+"""Whether this process lives, can do its work, and how it is doing."""
+
+import asyncio
+from collections.abc import Awaitable
+from http import HTTPStatus
+from typing import Final
+
+from fastapi import APIRouter, Response
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.responses import PlainTextResponse
+
+from intake.dependencies import Intake
+from intake.services import Services
+from schema.db.engine import is_unavailable
+from schema.domain.errors import TransientError
+
+CHECK_SECONDS: Final = 3.0
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/livez", response_class=PlainTextResponse)
+async def livez() -> str:
+    """Say that the process answers."""
+    return "alive\n"
+
+
+@router.get("/readyz", response_class=PlainTextResponse)
+async def readyz(intake: Intake) -> Response:
+    """Say what is missing: 503 when no job could be taken in, 200 with ``degraded`` when it could but would wait."""
+    database, store, broker = await asyncio.gather(
+        _answers(_ask_database(intake)), _answers(intake.blobs.ping()), intake.broker.missing()
+    )
+    missing = [name for name, answers in (("database", database), ("object store", store)) if not answers]
+    lines = [f"missing: {name}" for name in missing] + [f"degraded: {phrase}" for phrase in broker]
+    status = HTTPStatus.SERVICE_UNAVAILABLE if missing else HTTPStatus.OK
+    return PlainTextResponse("\n".join([*lines, "not ready" if missing else "ready", ""]), status)
+
+
+@router.get("/metrics", response_class=PlainTextResponse)
+async def metrics() -> Response:
+    """Return this process's metrics for Prometheus."""
+    return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+
+
+async def _ask_database(intake: Services) -> None:
+    async with intake.database.transaction():
+        return
+
+
+async def _answers(question: Awaitable[None]) -> bool:
+    """Say whether a dependency answers in time."""
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            await question
+    except TransientError:
+        return False
+    except Exception as error:
+        if not is_unavailable(error):
+            raise
+        return False
+    return True
