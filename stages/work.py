@@ -53,6 +53,9 @@ class Checkpoint(Protocol):
 class Documents(Protocol):
     """The stored bytes."""
 
+    async def get(self, key: str, /) -> bytes:
+        """Return the object's bytes, for small ones; raises an owned error when it cannot."""
+
     async def fetch(self, storage_key: str, target: str) -> None:
         """Write the object's bytes to the file ``target``; raises an owned error when it cannot."""
 

@@ -25,7 +25,6 @@ class DocumentLimits:
     max_ratio: int = 150
     max_inflated_bytes: int = 512 * MIB
     max_part_bytes: int = 64 * MIB
-    max_xml_depth: int = 256
     max_page_chars: int = 1_000_000
     max_attachment_bytes: int = 10 * MIB
 

@@ -5,13 +5,15 @@ Shape: a word is ``[text, x0, y0, x1, y1, confidence, line]``: a list, because a
 reading order from 0, so that words of one line stay together.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from schema.wire.results import PageSource
 
-Word = tuple[str, float, float, float, float, float, int]
+# Bounds also keep out infinity and NaN, which a parser that a document took over might send.
+Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+Word = tuple[str, Fraction, Fraction, Fraction, Fraction, Fraction, int]
 
 
 class ExtractedPage(BaseModel):
@@ -26,7 +28,7 @@ class ExtractedPage(BaseModel):
     number: int
     source: PageSource
     text: str
-    confidence: float | None = None
+    confidence: Fraction | None = None
     rotation: Literal[0, 90, 180, 270] = 0
     words: list[Word] = []
 

@@ -1,0 +1,1 @@
+"""What reads documents: each tool behind an adapter that maps its exceptions in one place."""

@@ -1,0 +1,1 @@
+"""What runs in the killable child: ``python -m stages.child``, started by ``stages.sandbox`` alone."""

@@ -1,0 +1,44 @@
+"""What the child lays upon itself before it sees a document."""
+
+import ctypes
+import os
+import resource
+import signal
+import time
+from typing import Final
+
+_PR_SET_PDEATHSIG: Final = 1
+_PR_SET_NO_NEW_PRIVS: Final = 38
+_LIBC: Final = ctypes.CDLL(None, use_errno=True)
+
+
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when ``parent`` ends, in whatever way.
+
+    The kernel forgets the wish at every fork, so a child's tools each need their own.
+    """
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        # The parent was gone before the line above.
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def confine(*, memory_bytes: int, file_size_bytes: int, open_files: int) -> None:
+    """Set the limits that hold for this process and, each for itself, for its tools."""
+    _LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    for limit, value in (
+        (resource.RLIMIT_AS, memory_bytes),
+        (resource.RLIMIT_FSIZE, file_size_bytes),
+        (resource.RLIMIT_NOFILE, open_files),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        _, hard = resource.getrlimit(limit)
+        bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(limit, (bound, bound))
+
+
+def allow_processor_time(seconds: int) -> None:
+    """Let this process use ``seconds`` of processor time from now on; beyond them the kernel ends it."""
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    soft = int(time.process_time()) + seconds + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))

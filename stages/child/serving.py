@@ -1,0 +1,83 @@
+"""Reads calls from the parent and answers them, one after another."""
+
+import errno
+import json
+import os
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from schema.domain.errors import ErrorCode, PermanentError, StageError
+from stages.child.call import Call, Operation
+from stages.child.limits import allow_processor_time
+from stages.sandbox.protocol import HEADER, FrameKind, dump, pack
+
+_STANDARD_INPUT: Final = 0
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT})
+
+
+class Line:
+    """The child's end of the socket."""
+
+    def __init__(self, end: socket.socket) -> None:
+        """Speak through ``end``."""
+        self._socket = end
+        self._incoming: BinaryIO = end.makefile("rb")
+
+    @classmethod
+    def on_standard_input(cls) -> "Line":
+        """Take the socket that the parent passed as standard input, and keep libraries and tools off it."""
+        end = socket.socket(fileno=os.dup(_STANDARD_INPUT))
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, _STANDARD_INPUT)
+        os.close(nothing)
+        return cls(end)
+
+    def send(self, kind: FrameKind, value: Mapping[str, Any]) -> None:
+        """Send one frame; blocks while the parent is busy."""
+        self._socket.sendall(pack(kind, dump(value)))
+
+    def receive(self) -> bytes | None:
+        """Return the next frame's payload; ``None`` when the parent has hung up."""
+        header = self._incoming.read(HEADER.size)
+        if len(header) < HEADER.size:
+            return None
+        _, length = HEADER.unpack(header)
+        return self._incoming.read(length)
+
+
+def serve(line: Line, operations: Mapping[str, Operation], cpu_seconds: int) -> None:
+    """Answer calls until the parent hangs up."""
+    line.send(FrameKind.READY, {})
+    while (payload := line.receive()) is not None:
+        head = json.loads(payload)
+        blob = line.receive() if head["blob"] else None
+        allow_processor_time(cpu_seconds)
+        call = Call(
+            request=head["request"],
+            emit=lambda event: line.send(FrameKind.EVENT, event),
+            place=Path(head["scratch"]),
+            blob=blob,
+        )
+        try:
+            line.send(FrameKind.RESULT, operations[head["operation"]](call))
+        except Exception as error:  # noqa: BLE001 - every failure is an answer; the parent judges it
+            line.send(FrameKind.FAILURE, describe(error))
+
+
+def describe(error: Exception) -> dict[str, Any]:
+    """Say what went wrong by code, or by the exception type's name; never in the exception's words."""
+    if isinstance(error, MemoryError):
+        return {"code": ErrorCode.MEMORY_LIMIT, "permanent": True}
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        return {"code": ErrorCode.SCRATCH_FULL, "permanent": False}
+    if isinstance(error, StageError):
+        return {
+            "code": error.code,
+            "permanent": isinstance(error, PermanentError),
+            "limit": error.limit,
+            "actual": error.actual,
+            "pages": error.pages,
+        }
+    return {"type": type(error).__name__}

@@ -1,0 +1,1 @@
+"""Killable children in which documents are parsed, seen from the parent's side."""
