@@ -14,11 +14,10 @@ WATCH_SECONDS: Final = 5.0
 async def hold_session(
     settings: BrokerSettings,
     name: str,
-    work: Callable[[BrokerSession], Awaitable[None]],
-    *,
+    *works: Callable[[BrokerSession], Awaitable[None]],
     publish_channels: int = 0,
 ) -> None:
-    """Run ``work`` on a new session until either ends; the caller starts it again with backoff.
+    """Run ``works`` on a new session until the first of them ends; the caller starts it again with backoff.
 
     The topology is declared every time, because a broker that lost its disk comes back without any.
 
@@ -29,7 +28,9 @@ async def hold_session(
     loops: list[asyncio.Future[None]] = []
     try:
         await declare_topology(session)
-        loops = [asyncio.ensure_future(session.watch(WATCH_SECONDS)), asyncio.ensure_future(work(session))]
+        loops = [
+            asyncio.ensure_future(loop) for loop in (session.watch(WATCH_SECONDS), *(work(session) for work in works))
+        ]
         ended, _ = await asyncio.wait(loops, return_when=asyncio.FIRST_COMPLETED)
         for loop in ended:
             loop.result()

@@ -19,11 +19,11 @@ _REISSUE = text("""
 WITH issued AS (
     UPDATE stage_run r SET
         issues = r.issues + 1,
-        reissued_series = CASE WHEN :marks THEN r.series ELSE r.reissued_series END
+        reissued_series = CASE WHEN :once THEN r.series ELSE r.reissued_series END
     FROM unnest(CAST(:jobs AS uuid[]), CAST(:stages AS text[]), CAST(:tokens AS bigint[]),
                 CAST(:events AS uuid[]), CAST(:delays AS interval[])) AS m(job_id, stage, token, event_id, delay)
     WHERE r.job_id = m.job_id AND r.stage = m.stage AND r.fencing_token = m.token
-      AND r.status IN ('ready', 'retrying')
+      AND r.status IN ('ready', 'retrying') AND (NOT :once OR r.reissued_series < r.series)
     RETURNING r.job_id, r.stage, r.lane, r.series, r.attempt, r.next_attempt_at, m.event_id, m.delay
 )
 INSERT INTO outbox_event (event_id, kind, tenant_id, job_id, lane, payload, not_before, available_at, traceparent)
@@ -43,13 +43,13 @@ class Reissue:
     delay: timedelta = AT_ONCE
 
 
-async def reissue(conn: AsyncConnection, wishes: Sequence[Reissue], *, marks_series: bool = False) -> set[UUID]:
+async def reissue(conn: AsyncConnection, wishes: Sequence[Reissue], *, once_per_series: bool = False) -> set[UUID]:
     """Owe waiting runs their message again; lock their jobs before.
 
     Args:
         conn: a transaction that holds the jobs' locks.
         wishes: at most one per run.
-        marks_series: note on the run that this was its series' one answer to a given-up message.
+        once_per_series: only where it has not been done in the run's series, and note that it has been now.
 
     Returns:
         The jobs that got one.
@@ -58,7 +58,7 @@ async def reissue(conn: AsyncConnection, wishes: Sequence[Reissue], *, marks_ser
     rows = await conn.execute(
         _REISSUE,
         {
-            "marks": marks_series,
+            "once": once_per_series,
             "jobs": [run.job_id for run in runs],
             "stages": [run.stage.value for run in runs],
             "tokens": [run.token for run in runs],

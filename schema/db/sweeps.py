@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Protocol
 from uuid import UUID
 
 from sqlalchemy import TextClause, text
@@ -134,6 +134,13 @@ WHERE id IN (
       AND (j.deleted_at IS NOT NULL OR (l.job_id IS NULL AND l.created_at <= now() - :age))
     ORDER BY l.created_at LIMIT :limit FOR UPDATE OF l SKIP LOCKED)
 """)
+
+
+class Finder(Protocol):
+    """A search for jobs that a rule may have to act on."""
+
+    async def __call__(self, conn: AsyncConnection, *, limit: int) -> list[UUID]:
+        """Name up to ``limit`` jobs."""
 
 
 @asynccontextmanager

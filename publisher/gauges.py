@@ -1,0 +1,70 @@
+"""What waits where, told as gauges by every publisher: whichever is scraped tells the same."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from prometheus_client import Gauge
+
+from schema.db.engine import Database
+from schema.db.gauges import Count, Measures, measure
+from schema.runtime import metrics
+from schema.runtime.broker import BrokerSession
+from schema.wire.queues import topology
+
+PAUSE_SECONDS: Final = 5.0
+
+
+class Gauges:
+    """Measures the database and the queues every few seconds."""
+
+    def __init__(self, database: Database) -> None:
+        """Nothing is measured before ``run``."""
+        self._database = database
+        self._answers = False
+
+    def missing(self) -> list[str]:
+        """Say so when the database did not answer the last time."""
+        return [] if self._answers else ["no database"]
+
+    async def run(self) -> None:
+        """Measure the database for ever; it raises when that does not answer."""
+        while True:
+            try:
+                async with self._database.transaction() as conn:
+                    measured = await measure(conn)
+            except BaseException:
+                self._answers = False
+                raise
+            self._answers = True
+            show(measured)
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def work(self, session: BrokerSession) -> None:
+        """Look at every queue for the life of a session, without declaring any."""
+        while True:
+            for queue in topology().queues:
+                depth = await session.inspect(queue.name)
+                if depth is not None:
+                    metrics.QUEUE_MESSAGES.labels(queue.name).set(depth.messages)
+                    metrics.QUEUE_CONSUMERS.labels(queue.name).set(depth.consumers)
+            await asyncio.sleep(PAUSE_SECONDS)
+
+
+def show(measured: Measures) -> None:
+    """Set the gauges; no other coroutine runs in between, so no scrape sees half of it."""
+    _replace(metrics.OUTBOX_ROWS, measured.outbox)
+    _replace(metrics.JOBS, measured.jobs)
+    _replace(metrics.RUNS, measured.runs)
+    _replace(metrics.DEAD_LETTERS, measured.letters)
+    metrics.OUTBOX_OLDEST_SECONDS.set(measured.outbox_oldest_seconds)
+    metrics.DEAD_LETTER_OLDEST_SECONDS.set(measured.letter_oldest_seconds)
+    for lane, seconds in measured.oldest_ready_seconds:
+        metrics.OLDEST_READY_SECONDS.labels(lane).set(seconds)
+
+
+def _replace(gauge: Gauge, counts: Sequence[Count]) -> None:
+    """Set what there is and drop what there is no longer."""
+    gauge.clear()
+    for count in counts:
+        gauge.labels(*count.labels).set(count.rows)
