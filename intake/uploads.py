@@ -11,7 +11,7 @@ from typing import Final
 
 from python_multipart import MultipartParser
 from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import MultipartCallbacks, parse_options_header
+from python_multipart.multipart import parse_options_header
 
 from intake.form import Form
 from intake.problems import Problem, ProblemCode
@@ -73,10 +73,26 @@ class Upload:
         self._has_file = False
         self._ended = False
         self._pending: list[bytes] = []
+        self._parser = self._parser_of(boundary)
+
+    def _parser_of(self, boundary: bytes) -> MultipartParser:
+        """Make the parser, which calls back for all that it finds."""
         try:
-            self._parser = MultipartParser(boundary, self._callbacks())
+            return MultipartParser(
+                boundary,
+                {
+                    "on_part_begin": self._on_part_begin,
+                    "on_header_field": self._on_header_field,
+                    "on_header_value": self._on_header_value,
+                    "on_header_end": self._on_header_end,
+                    "on_headers_finished": self._on_headers_finished,
+                    "on_part_data": self._on_part_data,
+                    "on_part_end": self._on_part_end,
+                    "on_end": self._on_end,
+                },
+            )
         except FormParserError:
-            raise Problem(ProblemCode.MALFORMED_REQUEST) from None
+            raise Problem(ProblemCode.MALFORMED_REQUEST, "The form's boundary is too long.") from None
 
     async def pieces(self) -> AsyncGenerator[bytes, None]:
         """Yield the file's bytes; the first piece is long enough to tell what the file is."""
@@ -147,18 +163,6 @@ class Upload:
             raise Problem(ProblemCode.UNSUPPORTED_TYPE)
         self.media_type = media_type
         return first
-
-    def _callbacks(self) -> MultipartCallbacks:
-        return {
-            "on_part_begin": self._on_part_begin,
-            "on_header_field": self._on_header_field,
-            "on_header_value": self._on_header_value,
-            "on_header_end": self._on_header_end,
-            "on_headers_finished": self._on_headers_finished,
-            "on_part_data": self._on_part_data,
-            "on_part_end": self._on_part_end,
-            "on_end": self._on_end,
-        }
 
     def _on_part_begin(self) -> None:
         self._part = _Part()
