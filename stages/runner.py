@@ -43,7 +43,7 @@ class OutputStore(Protocol):
     async def get(self, key: str) -> bytes:
         """Return an object's bytes; raises an owned error when it cannot."""
 
-    async def put(self, key: str, body: bytes) -> None:
+    async def put(self, key: str, body: bytes) -> object:
         """Store an object; raises an owned error when it cannot."""
 
 
