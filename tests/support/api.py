@@ -46,14 +46,14 @@ class Api:
         return key
 
 
-def intake_settings(environment: Mapping[str, str], **changes: Any) -> IntakeSettings:  # noqa: ANN401 - settings
+def intake_settings(environment: Mapping[str, str], **changes: Any) -> IntakeSettings:
     """Return settings for one test's own part of the services."""
     values = {name.removeprefix("DOCSTAGE_").lower(): value for name, value in environment.items()}
     return IntakeSettings(**{**values, **changes})
 
 
 @asynccontextmanager
-async def running_api(environment: Mapping[str, str], **changes: Any) -> AsyncIterator[Api]:  # noqa: ANN401 - settings
+async def running_api(environment: Mapping[str, str], **changes: Any) -> AsyncIterator[Api]:
     """Run the application while the block runs."""
     async with opened(intake_settings(environment, **changes)) as services:
         yield Api(create_app(services), services)
