@@ -26,6 +26,10 @@ SESSION_LIMITS: Final = {
 
 # What a caller may see as "the database is not answering right now".
 DatabaseUnavailable: Final = (OperationalError, InterfaceError, PoolTimeoutError, OSError, TimeoutError)
+# The same from a server that answers: connections, serialization and deadlocks, resources, a lock not had in time,
+# operators' interventions (a statement that took too long, a shutdown, a start). The driver's adapter has no class
+# of its own for these.
+NOT_NOW: Final = ("08", "40", "53", "55P03", "57")
 
 
 def async_url(url: str) -> str:
@@ -39,10 +43,15 @@ def plain_url(url: str) -> str:
 
 
 def is_unavailable(error: BaseException) -> bool:
-    """Say whether ``error`` means that the database did not answer, and not that it refused."""
-    if isinstance(error, DBAPIError) and error.connection_invalidated:
+    """Say whether ``error`` means that the database does not answer now, and not that it refuses for good."""
+    if isinstance(error, DBAPIError) and (error.connection_invalidated or _state(error).startswith(NOT_NOW)):
         return True
     return isinstance(error, DatabaseUnavailable)
+
+
+def _state(error: DBAPIError) -> str:
+    """Return PostgreSQL's SQLSTATE of an error, empty when it has none."""
+    return getattr(error.orig, "sqlstate", None) or ""
 
 
 @dataclass(frozen=True, slots=True)
