@@ -1,5 +1,6 @@
 """Turns what a child said, or how it died, into the parent's own errors."""
 
+import math
 import re
 from typing import Any, Final
 
@@ -9,7 +10,9 @@ from schema.domain.errors import ErrorCode, PermanentError, StageError, Transien
 from stages.sandbox.process import Death
 
 _TYPE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_JSON_OBJECT: Final = TypeAdapter(dict[str, Any], config=ConfigDict(allow_inf_nan=False))
+_JSON_OBJECT: Final = TypeAdapter(dict[str, Any])
+# What can stand for NUL, or for a number that is not finite; only JSON with one of these is searched for them.
+_SUSPECT: Final = re.compile(rb"\\u0000|NaN|Infinity|[eE]\+?\d{3}")
 
 
 class ProtocolViolationError(Exception):
@@ -37,13 +40,13 @@ def decode(payload: bytes) -> dict[str, Any]:
     """Read a frame's JSON object.
 
     Raises:
-        ProtocolViolationError: when it is none, or has text that PostgreSQL could not store.
+        ProtocolViolationError: when it is none, or has text or numbers that PostgreSQL could not store.
     """
     try:
         value = _JSON_OBJECT.validate_json(payload)
     except ValidationError:
         raise ProtocolViolationError from None
-    if rb"\u0000" in payload and _has_nul(value):
+    if _SUSPECT.search(payload) and not _storable(value):
         raise ProtocolViolationError
     return value
 
@@ -82,16 +85,18 @@ def _foreign(name: str) -> ChildExceptionError:
     return error
 
 
-def _has_nul(value: object) -> bool:
-    """Look for NUL in every string of a JSON value."""
+def _storable(value: object) -> bool:
+    """Look at every string and number of a JSON value."""
     waiting = [value]
     while waiting:
         match waiting.pop():
             case str() as text if "\0" in text:
-                return True
+                return False
+            case float() as number if not math.isfinite(number):
+                return False
             case dict() as items:
                 waiting.extend(items.keys())
                 waiting.extend(items.values())
             case list() as items:
                 waiting.extend(items)
-    return False
+    return True
