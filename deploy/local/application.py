@@ -45,7 +45,7 @@ def ports(state: State) -> dict[str, int]:
 
 def processes(instance: Instance) -> list[Process]:
     """Return the processes of an instance."""
-    state = instance.state()
+    state = instance.state
     common = environment(instance)
     found = []
     for name, arguments in _ARGUMENTS.items():
@@ -71,7 +71,7 @@ def environment(instance: Instance) -> dict[str, str]:
         "DOCSTAGE_S3_ACCESS_KEY": account.access_key,
         "DOCSTAGE_S3_SECRET_KEY": account.secret_key,
         "DOCSTAGE_HTTP_HOST": "127.0.0.1",
-        "DOCSTAGE_HTTP_PORT": str(services.postgres.state.port("http")),
+        "DOCSTAGE_HTTP_PORT": str(instance.state.port("http")),
         "DOCSTAGE_LOG_LEVEL": os.environ.get("DOCSTAGE_LOG_LEVEL", "INFO"),
     }
 

@@ -6,7 +6,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from deploy.local import ports
@@ -16,53 +16,60 @@ ROOT = Path(__file__).resolve().parents[2]
 LOCAL = ROOT / ".local"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class State:
-    """The ports and secrets an instance keeps over restarts."""
+    """The ports and secrets an instance keeps over restarts.
+
+    Every question reads the file, so that no two users of one instance can disagree. What is missing is made by the
+    first who asks; whoever may be first holds the instance's lock.
+    """
 
     file: Path
-    ports: dict[str, int] = field(default_factory=dict)
-    secrets: dict[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def load(cls, file: Path) -> "State":
-        """Read the state file; an instance that was never started has an empty one."""
-        if not file.exists():
-            return cls(file)
-        kept = json.loads(file.read_text(encoding="utf-8"))
-        return cls(file, ports=kept["ports"], secrets=kept["secrets"])
 
     def port(self, name: str) -> int:
         """Return the port of this name, choosing one the first time."""
-        if name not in self.ports:
-            self.ports[name] = ports.pick(self.ports.values())
-            self.save()
-        return self.ports[name]
+        chosen = self._read("ports")
+        if name not in chosen:
+            return self._choose_port(name)
+        return int(chosen[name])
 
     def secret(self, name: str) -> str:
         """Return the secret of this name, making one the first time."""
-        if name not in self.secrets:
-            self.keep(name, secrets.token_hex(16))
-        return self.secrets[name]
+        return self.kept_secret(name) or self.keep_secret(name, secrets.token_hex(16))
 
-    def keep(self, name: str, value: str) -> None:
-        """Remember a secret that somebody else made."""
-        self.secrets[name] = value
-        self.save()
+    def kept_secret(self, name: str) -> str | None:
+        """Return the secret of this name if there is one."""
+        return self._read("secrets").get(name)
 
-    def replace_taken(self, names: Sequence[str]) -> list[str]:
+    def keep_secret(self, name: str, value: str) -> str:
+        """Remember a secret and return it."""
+        self._write("secrets", {**self._read("secrets"), name: value})
+        return value
+
+    def move_taken_ports(self, names: Sequence[str]) -> list[str]:
         """Choose anew those of the named ports that another program has taken; return their names."""
-        taken = [name for name in names if name in self.ports and not ports.is_free(self.ports[name])]
+        taken = [name for name in names if not ports.is_free(self.port(name))]
         for name in taken:
-            self.ports[name] = ports.pick(self.ports.values())
-        if taken:
-            self.save()
+            self._choose_port(name)
         return taken
 
-    def save(self) -> None:
-        """Write the state file whole, readable by its owner alone."""
-        text = json.dumps({"ports": self.ports, "secrets": self.secrets}, indent=1)
-        write_private(self.file, text)
+    def _choose_port(self, name: str) -> int:
+        chosen = self._read("ports")
+        port = ports.pick([int(taken) for taken in chosen.values()])
+        self._write("ports", {**chosen, name: str(port)})
+        return port
+
+    def _read(self, section: str) -> dict[str, str]:
+        return self._sections().get(section, {})
+
+    def _write(self, section: str, values: dict[str, str]) -> None:
+        write_private(self.file, json.dumps({**self._sections(), section: values}, indent=1))
+
+    def _sections(self) -> dict[str, dict[str, str]]:
+        if not self.file.exists():
+            return {}
+        sections: dict[str, dict[str, str]] = json.loads(self.file.read_text(encoding="utf-8"))
+        return sections
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +108,10 @@ class Instance:
         """One record per process that was started."""
         return self.root / "pids"
 
+    @property
     def state(self) -> State:
-        """Read what this instance remembers."""
-        return State.load(self.root / "state.json")
+        """What this instance remembers."""
+        return State(self.root / "state.json")
 
     @contextmanager
     def locked(self, on_wait: Callable[[], None]) -> Iterator[None]:

@@ -25,7 +25,11 @@ class Service(ABC):
     grace_seconds: ClassVar[float] = 20.0
 
     instance: Instance
-    state: State
+
+    @property
+    def state(self) -> State:
+        """The ports and secrets of the instance."""
+        return self.instance.state
 
     @abstractmethod
     def daemons(self) -> Sequence[Daemon]:

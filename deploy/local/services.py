@@ -22,9 +22,8 @@ class ServiceSet:
 
     @classmethod
     def of(cls, instance: Instance) -> "ServiceSet":
-        """Return the services of an instance; they share one state."""
-        state = instance.state()
-        return cls(Postgres(instance, state), RabbitMQ(instance, state), S3(instance, state))
+        """Return the services of an instance."""
+        return cls(Postgres(instance), RabbitMQ(instance), S3(instance))
 
     def all(self) -> Sequence[Service]:
         """Return each of them."""
@@ -62,7 +61,7 @@ def _choose_ports(service: Service, console: Console) -> None:
     if service.running():
         return
     service.kill()
-    for name in service.state.replace_taken(service.port_names):
+    for name in service.state.move_taken_ports(service.port_names):
         console.say(f"{service.name}: another program has taken its {name} port; moved to {service.state.port(name)}")
 
 

@@ -69,10 +69,10 @@ class Stack:
     def addresses(self) -> dict[str, str]:
         """Return what a client of this instance needs."""
         own = ServiceSet.of(self.instance)
-        ports = application.ports(own.postgres.state)
+        ports = application.ports(self.instance.state)
         return {
             "DOCSTAGE_URL": f"http://127.0.0.1:{ports[application.INTAKE]}",
-            "DOCSTAGE_API_KEY": own.postgres.state.secrets[_API_KEY],
+            "DOCSTAGE_API_KEY": self.instance.state.secret(_API_KEY),
             "DOCSTAGE_DATABASE_URL": own.postgres.url(application.DATABASE),
             "DOCSTAGE_AMQP_URL": own.rabbitmq.amqp_url,
             "DOCSTAGE_MANAGEMENT_URL": own.rabbitmq.management_url,
@@ -81,7 +81,7 @@ class Stack:
             "DOCSTAGE_S3_REGION": REGION,
             "DOCSTAGE_S3_ACCESS_KEY": own.s3.account.access_key,
             "DOCSTAGE_S3_SECRET_KEY": own.s3.account.secret_key,
-            "DOCSTAGE_PROMETHEUS_URL": f"http://127.0.0.1:{own.postgres.state.port('prometheus')}",
+            "DOCSTAGE_PROMETHEUS_URL": self._prometheus().url,
             **{
                 f"DOCSTAGE_METRICS_URL_{name.upper()}": f"http://127.0.0.1:{port}/metrics"
                 for name, port in ports.items()
@@ -89,9 +89,10 @@ class Stack:
         }
 
     def _services(self) -> Sequence[Service]:
-        state = self.instance.state()
-        targets = application.ports(state)
-        return [*ServiceSet.of(self.instance).all(), Prometheus(self.instance, state, targets=targets)]
+        return [*ServiceSet.of(self.instance).all(), self._prometheus()]
+
+    def _prometheus(self) -> Prometheus:
+        return Prometheus(self.instance, targets=application.ports(self.instance.state))
 
     def _supervisor(self) -> Daemon:
         argv = [sys.executable, "-m", "deploy.local", "supervise", "--name", self.instance.name]
@@ -117,18 +118,17 @@ class Stack:
     def _prepare_database(self) -> None:
         application.migrate(self.instance)
         self.console.say("database is at the newest schema")
-        state = self.instance.state()
-        if _API_KEY not in state.secrets:
-            state.keep(_API_KEY, application.create_api_key(self.instance))
+        if self.instance.state.kept_secret(_API_KEY) is None:
+            self.instance.state.keep_secret(_API_KEY, application.create_api_key(self.instance))
             self.console.say("API key created")
 
     def _move_taken_ports(self) -> None:
-        state = self.instance.state()
-        for name in state.replace_taken(list(application.PORT_NAMES.values())):
+        state = self.instance.state
+        for name in state.move_taken_ports(list(application.PORT_NAMES.values())):
             self.console.say(f"another program has taken the {name} port; moved to {state.port(name)}")
 
     def _wait_until_ready(self) -> None:
-        ports = application.ports(self.instance.state())
+        ports = application.ports(self.instance.state)
         missing = _not_ready(ports)
         if missing and not wait_until(lambda: not _not_ready(ports), _READY_SECONDS):
             message = f"not ready: {', '.join(_not_ready(ports))}; see {self.instance.logs}"
