@@ -17,7 +17,8 @@ from schema.domain.states import Stage
 class Settings(BaseSettings):
     """What all settings have in common: the prefix, and no change after start."""
 
-    model_config = SettingsConfigDict(env_prefix="DOCSTAGE_", frozen=True, extra="ignore")
+    # Inputs are hidden because an error about one value would quote its neighbours, passwords among them.
+    model_config = SettingsConfigDict(env_prefix="DOCSTAGE_", frozen=True, extra="ignore", hide_input_in_errors=True)
 
 
 class DatabaseSettings(Settings):
@@ -148,3 +149,10 @@ class IntakeSettings(DatabaseSettings, BrokerSettings, StoreSettings, ProcessSet
 
 class ToolSettings(DatabaseSettings, BrokerSettings):
     """The operator's tools."""
+
+
+class ClientSettings(Settings):
+    """The command line client."""
+
+    url: str = Field("http://127.0.0.1:8080", description="Base URL of the HTTP API, for the command line client.")
+    api_key: SecretStr = Field(SecretStr(""), description="API key of the command line client.")
