@@ -83,14 +83,17 @@ FROM claimed GROUP BY lane
 # A run is forgotten when it waits without a message that is known of, and others went past it or it is too old.
 _FORGOTTEN_TEMPLATE = """
 SELECT f.job_id
-FROM unnest(CAST(:lanes AS text[]), CAST(:claimed AS timestamptz[]), CAST(:silent AS interval[]))
-     AS l(lane, claimed_until, silent)
+FROM (
+    SELECT lane, claimed_until - CAST(:overtaken AS interval) AS passed_until, silent
+    FROM unnest(CAST(:lanes AS text[]), CAST(:claimed AS timestamptz[]), CAST(:silent AS interval[]))
+         AS given(lane, claimed_until, silent)
+) AS l
 CROSS JOIN LATERAL (
     SELECT r.job_id, r.issued_at FROM stage_run r
     WHERE r.lane = l.lane AND {guard}
-      AND r.issued_at < greatest(l.claimed_until - :overtaken, now() - l.silent)
+      AND r.issued_at < greatest(l.passed_until, now() - l.silent)
       AND now() - r.issued_at > (power(2, least(r.issues, 16)) - 1)
-          * CASE WHEN r.issued_at < l.claimed_until - :overtaken THEN :overtaken ELSE l.silent END
+          * CASE WHEN r.issued_at < l.passed_until THEN CAST(:overtaken AS interval) ELSE l.silent END
       AND NOT EXISTS (SELECT FROM outbox_event o WHERE o.job_id = r.job_id)
     ORDER BY r.issued_at LIMIT :limit
 ) AS f
@@ -115,12 +118,12 @@ ORDER BY expires_at LIMIT :limit
 
 _DROP_TOMBSTONES = text("""
 DELETE FROM job WHERE id IN (
-    SELECT id FROM job WHERE deleted_at IS NOT NULL AND deleted_at <= now() - :age
+    SELECT id FROM job WHERE deleted_at IS NOT NULL AND deleted_at <= now() - CAST(:age AS interval)
     ORDER BY deleted_at LIMIT :limit FOR UPDATE SKIP LOCKED)
 """)
 
 _OWNERS = text("""
-SELECT now() - :age AS before,
+SELECT now() - CAST(:age AS interval) AS before,
        ARRAY(SELECT id FROM job WHERE id = ANY(CAST(:ids AS uuid[])) AND deleted_at IS NULL) AS alive
 """)
 
@@ -131,7 +134,7 @@ UPDATE dead_letter SET
 WHERE id IN (
     SELECT l.id FROM dead_letter l LEFT JOIN job j ON j.id = l.job_id
     WHERE l.state = 'open'
-      AND (j.deleted_at IS NOT NULL OR (l.job_id IS NULL AND l.created_at <= now() - :age))
+      AND (j.deleted_at IS NOT NULL OR (l.job_id IS NULL AND l.created_at <= now() - CAST(:age AS interval)))
     ORDER BY l.created_at LIMIT :limit FOR UPDATE OF l SKIP LOCKED)
 """)
 
