@@ -1,0 +1,243 @@
+"""``docstage``: submit documents, follow them, fetch results; and make the keys for it."""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import sys
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import SecretStr, ValidationError
+from rich.console import Console
+
+from intake.client import submissions
+from intake.client.api import FORMATS, ApiClient, ApiError
+from intake.client.printing import print_done, print_job
+from intake.client.submissions import Done, Wanted
+from schema.domain.kinds import Kind
+from schema.runtime.settings import ClientSettings, DatabaseSettings
+
+EXAMPLES: Final = """examples:
+  docstage submit letter.pdf --kind text --wait
+  docstage submit invoices/*.pdf --kind invoice --wait --output results
+  docstage submit scan.tif --kind summary --languages eng+deu --pages 1-3,5
+  docstage status 0190f3a2-…
+  docstage result 0190f3a2-… --format markdown
+  docstage keys create --tenant acme --name laptop
+
+The address and key come from --url and --api-key, or from DOCSTAGE_URL and DOCSTAGE_API_KEY.
+`docstage keys` talks to the database and needs DOCSTAGE_DATABASE_URL instead.
+"""
+INTERRUPTED: Final = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command; the exit status is 0 when all of it went well."""
+    options = parser().parse_args(arguments)
+    try:
+        status = asyncio.run(options.run(options))
+    except (ApiError, OSError) as error:
+        status = _complain(str(error))
+    except ValidationError as error:
+        wrong = ", ".join(f"DOCSTAGE_{name}".upper() for line in error.errors() for name in line["loc"])
+        status = _complain(f"missing or not valid: {wrong}")
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    sys.exit(status)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the commands and their options."""
+    root = argparse.ArgumentParser(
+        prog="docstage",
+        description="Submit documents to Docstage and fetch what it found in them.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = root.add_subparsers(required=True, metavar="COMMAND")
+    reached = argparse.ArgumentParser(add_help=False)
+    reached.add_argument("--url", help="base URL of the service")
+    reached.add_argument("--api-key", help="API key; better kept in DOCSTAGE_API_KEY, where `ps` does not show it")
+    _add_submit(commands.add_parser("submit", parents=[reached], help="submit documents"))
+    _add_job_commands(commands, reached)
+    _add_keys(commands.add_parser("keys", help="create, list and revoke API keys"))
+    return root
+
+
+def _add_submit(command: argparse.ArgumentParser) -> None:
+    command.set_defaults(run=_submit)
+    command.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    command.add_argument("--kind", choices=[kind.value for kind in Kind], required=True, help="what to find out")
+    command.add_argument("--wait", action="store_true", help="follow each document to its end and print what was found")
+    command.add_argument("--languages", help="languages to recognize, such as eng+deu")
+    command.add_argument("--pages", help="pages to read, such as 1-3,5")
+    command.add_argument("--strict", action="store_true", help="fail the document when one of its pages fails")
+    command.add_argument("--client-tag", help="a mark of your own for these jobs")
+    command.add_argument("--deadline", type=int, metavar="SECONDS", help="give up after this long")
+    command.add_argument("--output", type=Path, metavar="DIR", help="write each result as JSON into DIR (with --wait)")
+    command.add_argument("--json", action="store_true", help="print JSON instead of a summary")
+    command.add_argument("--concurrency", type=int, default=4, metavar="N", help="documents at once (default: 4)")
+
+
+def _add_job_commands(commands: Any, reached: argparse.ArgumentParser) -> None:  # noqa: ANN401 - argparse's own type is private
+    status = commands.add_parser("status", parents=[reached], help="show how a job is doing")
+    status.add_argument("id")
+    status.add_argument("--json", action="store_true", help="print JSON")
+    status.set_defaults(run=_status)
+    result = commands.add_parser("result", parents=[reached], help="print a job's result")
+    result.add_argument("id")
+    result.add_argument("--format", choices=list(FORMATS), default="json")
+    result.set_defaults(run=_result)
+    cancel = commands.add_parser("cancel", parents=[reached], help="stop a job")
+    cancel.add_argument("id")
+    cancel.set_defaults(run=_cancel)
+
+
+def _add_keys(command: argparse.ArgumentParser) -> None:
+    actions = command.add_subparsers(required=True, metavar="ACTION")
+    create = actions.add_parser("create", help="make a key and print it, this once")
+    create.add_argument("--tenant", required=True, help="whose key; a new name makes a new tenant")
+    create.add_argument("--name", required=True, help="what the key is for")
+    create.set_defaults(run=_create_key)
+    actions.add_parser("list", help="list keys").set_defaults(run=_list_keys)
+    revoke = actions.add_parser("revoke", help="end a key")
+    revoke.add_argument("id", type=uuid.UUID)
+    revoke.set_defaults(run=_revoke_key)
+
+
+def _client(options: argparse.Namespace) -> ApiClient:
+    given = {"url": options.url, "api_key": SecretStr(options.api_key) if options.api_key else None}
+    settings = ClientSettings(**{name: value for name, value in given.items() if value is not None})
+    return ApiClient.connect(settings.url, settings.api_key.get_secret_value())
+
+
+async def _submit(options: argparse.Namespace) -> int:
+    """Submit, follow, print."""
+    named = {
+        "kind": options.kind,
+        "languages": options.languages,
+        "pages": options.pages,
+        "strict": "true" if options.strict else None,
+        "client_tag": options.client_tag,
+        "deadline_seconds": str(options.deadline) if options.deadline else None,
+    }
+    fields = {name: value for name, value in named.items() if value is not None}
+    wanted = Wanted(fields, options.wait, max(1, options.concurrency))
+    async with _client(options) as client:
+        with submissions.progress_bars(Console(stderr=True)) as progress:
+            everything = await submissions.run(client, options.files, wanted, progress)
+    _keep(everything, options.output)
+    if options.json:
+        _say_json([_plain(done) for done in everything])
+    else:
+        console = Console()
+        for done in everything:
+            print_done(console, done)
+    return 0 if all(done.good for done in everything) else 1
+
+
+def _keep(everything: Sequence[Done], folder: Path | None) -> None:
+    """Write results as files named after the documents; of two documents of one name the second adds its job's id."""
+    if folder is None:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    used: set[str] = set()
+    for done in everything:
+        if done.result is not None:
+            name = done.path.name if done.path.name not in used else f"{done.path.name}.{done.result['job_id']}"
+            used.add(name)
+            body = json.dumps(done.result, ensure_ascii=False, indent=2)
+            (folder / f"{name}.json").write_text(body, encoding="utf-8")
+
+
+def _plain(done: Done) -> dict[str, Any]:
+    return {
+        "file": str(done.path),
+        "seconds": round(done.seconds, 3),
+        "job": done.job,
+        "result": done.result,
+        "error": done.error,
+    }
+
+
+async def _status(options: argparse.Namespace) -> int:
+    async with _client(options) as client:
+        job, _ = await client.job(options.id)
+    if options.json:
+        _say_json(job)
+    elif job is not None:
+        print_job(Console(), job)
+    return 0
+
+
+async def _result(options: argparse.Namespace) -> int:
+    async with _client(options) as client:
+        _say(await client.result(options.id, options.format))
+    return 0
+
+
+async def _cancel(options: argparse.Namespace) -> int:
+    async with _client(options) as client:
+        print_job(Console(), await client.cancel(options.id))
+    return 0
+
+
+@contextlib.asynccontextmanager
+async def _database() -> AsyncIterator[Any]:
+    """Connect to the database; imported here because everything else starts without it."""
+    from schema.db.engine import Database, is_unavailable  # noqa: PLC0415 - SQLAlchemy is slow to import
+
+    database = Database.connect(DatabaseSettings().database_url, application="docstage-keys", pool_size=1)
+    try:
+        yield database
+    except Exception as error:
+        if not is_unavailable(error):
+            raise
+        raise ApiError("no_database", "The database does not answer.") from None  # noqa: EM101 - code and sentence
+    finally:
+        await database.close()
+
+
+async def _create_key(options: argparse.Namespace) -> int:
+    from intake.client import keys  # noqa: PLC0415 - as above
+
+    async with _database() as database:
+        _say(await keys.create(database, tenant=options.tenant, name=options.name))
+    return 0
+
+
+async def _list_keys(_: argparse.Namespace) -> int:
+    from intake.client import keys  # noqa: PLC0415 - as above
+
+    async with _database() as database:
+        await keys.show(database, Console())
+    return 0
+
+
+async def _revoke_key(options: argparse.Namespace) -> int:
+    from intake.client import keys  # noqa: PLC0415 - as above
+
+    async with _database() as database:
+        revoked = await keys.revoke(database, options.id)
+    return 0 if revoked else _complain("there is no key of this id in use")
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+
+
+def _say_json(content: object) -> None:
+    _say(json.dumps(content, ensure_ascii=False, indent=2))
+
+
+def _complain(sentence: str) -> int:
+    """Tell what went wrong; return the exit status that says so."""
+    sys.stderr.write(f"docstage: {sentence}\n")
+    return 1
+
+
+if __name__ == "__main__":
+    main()
