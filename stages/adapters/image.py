@@ -93,11 +93,12 @@ def to_grey(image: Image.Image) -> Image.Image:
     """Return any picture as 8-bit grey, transparent parts as white paper."""
     if image.mode in _DEEP_MODES:
         return _squeeze(image)
-    if image.mode in {"P", "PA", "LA", "La", "RGBA", "RGBa"} or "transparency" in image.info:
-        colour = image.convert("RGBA")
-        paper = Image.new("RGBA", colour.size, "white")
-        return Image.alpha_composite(paper, colour).convert("L")
-    return image.convert("L")
+    if image.mode == "PA" or "transparency" in image.info:
+        image = image.convert("RGBA")
+    grey = image.convert("L")
+    if "A" not in image.getbands():
+        return grey
+    return Image.composite(grey, Image.new("L", image.size, "white"), image.getchannel("A"))
 
 
 def _squeeze(image: Image.Image) -> Image.Image:

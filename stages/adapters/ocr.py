@@ -16,6 +16,9 @@ from schema.wire.results import PageSource
 from stages.adapters.clean import clean
 from stages.adapters.pages import PageError, PageText, Word
 
+MAX_SIDE: Final = 32_767
+"""Tesseract's own limit for a picture's width and height."""
+
 DEFAULT_LANGUAGES: Final = ("eng", "deu", "fra")
 _DEFAULT_DPI: Final = 300
 _POOR_CONFIDENCE: Final = 0.6
@@ -69,6 +72,8 @@ class Tesseract:
 
     def recognize(self, picture: Picture) -> PageText:
         """Read the picture as it is and, where that reads badly, as it stands when turned upright."""
+        if max(picture.pixels.size) > MAX_SIDE:
+            raise PageError(ErrorCode.IMAGE_TOO_LARGE, limit=MAX_SIDE, actual=max(picture.pixels.size))
         low, high = picture.pixels.getextrema()
         if low == high:
             return PageText(PageSource.OCR, "")

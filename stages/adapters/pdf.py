@@ -14,7 +14,7 @@ from schema.domain.errors import ErrorCode, PermanentError
 from schema.domain.limits import DocumentLimits
 from schema.wire.results import PageSource
 from stages.adapters.clean import clean
-from stages.adapters.ocr import Picture, TextRecognizer
+from stages.adapters.ocr import MAX_SIDE, Picture, TextRecognizer
 from stages.adapters.pages import PageError, PageText
 from stages.adapters.source import Source
 from stages.adapters.textlayer import Survey, read_layer, survey
@@ -153,7 +153,7 @@ def render_dpi(page: pypdfium2.PdfPage, limits: DocumentLimits) -> int:
     square_points = width * height
     if not math.isfinite(square_points) or square_points <= 0:
         raise PageError
-    bound = math.sqrt(limits.max_pixels / square_points) * _POINTS_PER_INCH
+    bound = min(math.sqrt(limits.max_pixels / square_points), MAX_SIDE / max(width, height)) * _POINTS_PER_INCH
     if bound < _MIN_RENDER_DPI:
         pixels = int(square_points * (_MIN_RENDER_DPI / _POINTS_PER_INCH) ** 2)
         raise PageError(ErrorCode.IMAGE_TOO_LARGE, limit=limits.max_pixels, actual=min(pixels, _MAX_TOLD_PIXELS))

@@ -87,7 +87,7 @@ class Child:
             await child.bury()
             raise StartError from None
         except BaseException:
-            child.kill()
+            await child.bury()
             raise
         if frame.kind is not FrameKind.READY:
             await child.bury()

@@ -369,12 +369,12 @@ async def test_a_child_is_recycled_after_so_many_documents(make_pool):
 async def test_a_calls_files_are_deleted_with_it(pool):
     """P10: what a document left on disk is content."""
     told = await pool.call("keep_file")
-    assert not Path(told["place"]).exists()
+    assert _entries(Path(told["place"])) == []
 
     async with pool.sandbox.scratch() as place:
         assert (await pool.call("keep_file", scratch=place))["place"] == str(place)
-        assert (place / "left").exists()
-    assert not place.exists()
+        assert _entries(place) == [place / "left"]
+    assert place not in _entries(place.parent)
 
 
 async def test_a_start_deletes_what_a_dead_worker_left(make_pool, settings):
