@@ -15,7 +15,7 @@ CSV_COLUMNS: Final = ("field", "value", "confidence", "page")
 
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?")
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
-_MARKUP: Final = re.compile(r"([\\`*_{}\[\]()#|!~>])")
+_MARKUP: Final = re.compile(r"([\\`*_\[\]#|~>])")
 _SECTIONS: Final = ("invoice", "contract")
 
 Json = dict[str, Any]
@@ -115,7 +115,7 @@ def _inert(value: str) -> str:
 
 def _section_tables(section: Mapping[str, Any]) -> Iterator[str]:
     rows = [
-        (name, _shown(field), "" if field is None else f"{field['confidence']:.2f}", _page(field))
+        (_title(name), _shown(field), "" if field is None else f"{field['confidence']:.2f}", _page(field))
         for name, field in section.items()
         if not isinstance(field, list)
     ]

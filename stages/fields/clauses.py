@@ -48,8 +48,8 @@ RENEWAL: Final = pattern(
     rf"\b{_RENEWS}\b[^.]{{0,160}}?(?P<value>(?:(?:successive|additional|consecutive|further)\s)?{DURATION})"
 )
 NOTICE: Final = pattern(
-    rf"\b(?:renew\w*|extend\w*|verl[äa]nger\w*|reconduc\w*)\b[^.]{{0,240}}?\b(?P<value>{DURATION})\W{{0,3}}"
-    r"[^.]{0,60}?\b(?:notice|notification|pr[ée]avis)\b"
+    rf"\b(?:renew\w*|extend\w*|verl[äa]nger\w*|reconduc\w*)\b[^.]{{0,160}}?\b(?P<value>{DURATION})\W{{0,3}}"
+    r"[^.]{0,40}?\b(?:notice|notification|pr[ée]avis)\b"
     rf"|\b(?:notice|notify|notifies)\b[^.]{{0,120}}?(?P<second>{DURATION})[^.]{{0,60}}?\b(?:prior\sto|before)\b"
     r"[^.]{0,60}?\b(?:renewal|expiration|end\sof)\b"
     rf"|\b(?:K[üu]ndigungsfrist|Frist\svon|pr[ée]avis\sde)\b[^.]{{0,60}}?(?P<third>{DURATION})"

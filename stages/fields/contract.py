@@ -5,6 +5,8 @@ What a template leaves open (``[Name]``, ``____``, ``{date}``) is unknown.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import Any, Final
 
 from stages.fields import clauses
@@ -128,25 +130,33 @@ class _Reader:
 
     def _agreement_date(self) -> Json | None:
         """Return the first date of the opening sentence that says when the contract was made."""
-        start = self.title[1] if self.title else 0
-        for moment in find_dates(self.text[start : start + PREAMBLE]):
-            if _AGREED.search(self.text[max(start, start + moment.start - NEAR - 20) : start + moment.start]):
-                return self._date(moment, start)
+        opening = self.title[1] if self.title else 0
+        for found in find_dates(self.text[opening : opening + PREAMBLE]):
+            moment = _shifted(found, opening)
+            if _AGREED.search(self.text[max(opening, moment.start - NEAR - 20) : moment.start]):
+                return self._date(moment)
         return None
 
     def _date_by(self, before: re.Pattern[str], after: re.Pattern[str] | None) -> Json | None:
         """Return the first date that ``before`` leads to or that ``after`` follows."""
-        for start, end in self._windows():
-            for moment in find_dates(self.text[start:end]):
-                begin, close = start + moment.start, start + moment.end
-                lead = self.text[max(start, begin - 2 * NEAR) : begin]
-                if before.search(lead) or (after and after.match(self.text[close : close + NEAR])):
-                    return self._date(moment, start)
+        for moment, (start, end) in self._moments:
+            lead = self.text[max(start, moment.start - 2 * NEAR) : moment.start]
+            if before.search(lead) or (after and after.match(self.text[moment.end : min(end, moment.end + NEAR)])):
+                return self._date(moment)
         return None
 
-    def _windows(self) -> Iterator[tuple[int, int]]:
-        for opening, closing in self.flow.paragraphs():
-            yield from sentences(self.text, opening, closing)
+    @cached_property
+    def _sentences(self) -> list[tuple[int, int]]:
+        return [span for paragraph in self.flow.paragraphs() for span in sentences(self.text, *paragraph)]
+
+    @cached_property
+    def _moments(self) -> list[tuple[Moment, tuple[int, int]]]:
+        """All dates, by their place in the text, each with the sentence that it stands in."""
+        return [
+            (_shifted(moment, start), (start, end))
+            for start, end in self._sentences
+            for moment in find_dates(self.text[start:end])
+        ]
 
     def _clause_value(self, patterns: Sequence[re.Pattern[str]]) -> Json | None:
         for span in clauses.values(patterns, self.text):
@@ -155,7 +165,7 @@ class _Reader:
         return None
 
     def _termination(self) -> Json | None:
-        for span in self._windows():
+        for span in self._sentences:
             if clauses.TERMINATION.search(self.text[slice(*span)]):
                 return self._field((span[0], min(span[1], span[0] + MAX_CLAUSE)), LIKELY)
         return None
@@ -164,7 +174,7 @@ class _Reader:
         roles = [name for party in self.parties for name in (party.role, party.name) if name]
         pattern = clauses.obligation_pattern(roles)
         count = 0
-        for span in self._windows():
+        for span in self._sentences:
             if count >= clauses.MAX_OBLIGATIONS:
                 return
             if pattern.search(self.text[slice(*span)]) and not _PLACEHOLDER.search(self.text[slice(*span)]):
@@ -173,9 +183,9 @@ class _Reader:
                     count += 1
                     yield field
 
-    def _date(self, moment: Moment, offset: int) -> Json:
-        span = (offset + moment.start, offset + moment.end)
-        return self._proof(span, LIKELY if moment.is_ambiguous else SURE, moment.iso)
+    def _date(self, moment: Moment) -> Json:
+        confidence = LIKELY if moment.is_ambiguous else SURE
+        return self._proof((moment.start, moment.end), confidence, moment.iso)
 
     def _field(self, span: tuple[int, int] | None, confidence: float, value: str | None = None) -> Json | None:
         return None if span is None else self._proof(span, confidence, value or tidy(self.text[slice(*span)]))
@@ -198,3 +208,8 @@ def _is_title(text: str) -> bool:
     if not words or len(text.split()) > MAX_TITLE_WORDS or text.endswith((".", ",", ";", ":")) or _THIS.match(text):
         return False
     return sum(word[0].isupper() for word in words) >= CAPITALIZED * len(words) and not _PLACEHOLDER.search(text)
+
+
+def _shifted(moment: Moment, offset: int) -> Moment:
+    """Return the date with its place in the whole text."""
+    return replace(moment, start=moment.start + offset, end=moment.end + offset)

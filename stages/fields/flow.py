@@ -13,8 +13,10 @@ from typing import Any, Final
 
 from stages.fields.layout import Box, Row, lines_of_pages, union
 
-MAX_CHARACTERS: Final = 500_000
+MAX_CHARACTERS: Final = 400_000
 EDGE_LINES: Final = 3
+MAX_PAGE_NUMBER: Final = 30
+MAX_PATTERN: Final = 200
 MIN_REPEATS: Final = 2
 FEW_PAGES: Final = 3
 PARAGRAPH_GAP: Final = 0.9
@@ -117,7 +119,7 @@ def _body_lines(pages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Row, bool]
         previous: Row | None = None
         for index, line in enumerate(lines):
             at_edge = index < EDGE_LINES or index >= len(lines) - EDGE_LINES
-            if at_edge and (_pattern(line) in repeated or _PAGE_NUMBER.fullmatch(line.text)):
+            if at_edge and (_pattern(line) in repeated or _is_page_number(line)):
                 continue
             yield line, source == "docx" or previous is None or _is_apart(previous, line)
             previous = line
@@ -132,8 +134,12 @@ def _repeated(pages: Sequence[Sequence[Row]]) -> set[str]:
     return {pattern for pattern, count in counts.items() if count >= needed}
 
 
+def _is_page_number(line: Row) -> bool:
+    return len(line.text) <= MAX_PAGE_NUMBER and _PAGE_NUMBER.fullmatch(line.text) is not None
+
+
 def _pattern(line: Row) -> str:
-    return _DIGITS.sub("#", line.text.casefold())
+    return _DIGITS.sub("#", line.text[:MAX_PATTERN].casefold())
 
 
 def _is_apart(above: Row, below: Row) -> bool:

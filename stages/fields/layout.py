@@ -17,7 +17,11 @@ from stages.fields.cleaning import clean_text, clean_word
 
 Box = tuple[float, float, float, float]
 
-MAX_ROWS: Final = 20_000
+MAX_ROWS: Final = 6_000
+MAX_LINES: Final = 40_000
+MAX_TOKENS: Final = 60
+MAX_TOKEN: Final = 80
+MAX_PAGE_CHARACTERS: Final = 500_000
 WIDE_GAP_IN_CHARACTERS: Final = 2.4
 _TEXT_GAP: Final = re.compile(r"\t+| {2,}|\s\|\s")
 
@@ -96,7 +100,7 @@ def rows_of_pages(pages: Sequence[Mapping[str, Any]]) -> list[Row]:
 
     Shape: a page is the JSON of ``schema.wire.pages.ExtractedPage``; ``Row.index`` counts through the document.
     """
-    cells = ((page["number"], row) for page in pages for row in _rows(page))
+    cells = ((page["number"], list(map(_clipped, row))) for page in pages for row in _rows(page))
     return [Row(number, index, tuple(row)) for index, (number, row) in enumerate(islice(cells, MAX_ROWS))]
 
 
@@ -109,7 +113,7 @@ def lines_of_pages(pages: Sequence[Mapping[str, Any]]) -> list[Row]:
     index = 0
     for page in pages:
         for cells in _lines_of_page(page):
-            if cells and len(lines) < MAX_ROWS:
+            if cells and len(lines) < MAX_LINES:
                 lines.append(Row(page["number"], index, tuple(cells)))
             index += 1
     return lines
@@ -132,13 +136,20 @@ def _rows(page: Mapping[str, Any]) -> Iterator[list[Cell]]:
         yield from lines
 
 
+def _clipped(cell: Cell) -> Cell:
+    """Return the beginning of a cell: labels and values are short, and each rule's cost depends on it."""
+    if len(cell.tokens) <= MAX_TOKENS and all(len(token.text) <= MAX_TOKEN for token in cell.tokens):
+        return cell
+    return Cell(cell.page, tuple(Token(token.text[:MAX_TOKEN], token.box) for token in cell.tokens[:MAX_TOKENS]))
+
+
 def _lines_of_page(page: Mapping[str, Any]) -> Iterator[list[Cell]]:
     """Yield the page's lines in reading order; an empty line is an empty list."""
     number, words = page["number"], page.get("words")
     if words:
         yield from (list(_split(number, line)) for line in _lines(words))
         return
-    for line in clean_text(page["text"]).split("\n"):
+    for line in clean_text(page["text"][:MAX_PAGE_CHARACTERS]).split("\n"):
         parts = (part.split() for part in _TEXT_GAP.split(line))
         yield [Cell(number, tuple(map(Token, part))) for part in parts if part]
 
