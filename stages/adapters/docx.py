@@ -117,7 +117,7 @@ class Story:
         """Return all lines, with ``PAGE_BREAK`` between pages."""
         self._margin("header")
         self._walk(self._body)
-        self._end_line()
+        self._flush_line()
         self._flush_notes("footnote", self._footnotes)
         self._flush_notes("endnote", self._endnotes)
         self._margin("footer")
@@ -164,15 +164,14 @@ class Story:
     def _line_break(self, element: etree._Element) -> None:
         """Write what a break stands for."""
         if element.get(f"{W}type") == "page":
-            self._end_line()
+            self._flush_line()
             self._break_page()
         else:
             self._end_line()
 
     def _rendered_page_break(self, _: etree._Element) -> None:
         """End the page where Word ended it when it last drew the document."""
-        if "".join(self._line).strip():
-            self._end_line()
+        self._flush_line()
         self._break_page()
 
     def _alternatives(self, element: etree._Element) -> None:
@@ -184,7 +183,7 @@ class Story:
 
     def _table(self, table: etree._Element) -> None:
         """Write a table row by row."""
-        self._end_line()
+        self._flush_line()
         self._walk(table)
 
     def _row(self, row: etree._Element) -> None:
@@ -203,7 +202,7 @@ class Story:
         """Walk an element and return its lines instead of writing them."""
         outer, self._lines = self._lines, []
         self._walk(element)
-        self._end_line()
+        self._flush_line()
         inner, self._lines = self._lines, outer
         return inner
 
@@ -225,6 +224,11 @@ class Story:
         line, self._line = "".join(self._line).rstrip(), []
         if line or (self._lines and self._lines[-1]):
             self._lines.append(line)
+
+    def _flush_line(self) -> None:
+        """Write the line so far, if there is one."""
+        if "".join(self._line).strip():
+            self._end_line()
 
     def _break_page(self) -> None:
         """Begin a new page, unless the present one is still empty."""

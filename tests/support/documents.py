@@ -139,6 +139,12 @@ def archive(entries: Mapping[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
+def repacked(data: bytes, changes: Mapping[str, bytes]) -> bytes:
+    """Return a zip with some of its entries changed."""
+    with zipfile.ZipFile(io.BytesIO(data)) as packed:
+        return archive({**{name: packed.read(name) for name in packed.namelist()}, **changes})
+
+
 def bomb(inflated: int, *, declared: int | None = None) -> bytes:
     """Make a DOCX whose main part inflates to so many bytes, whatever size its directory declares."""
     whole = docx(" " * inflated)
@@ -153,9 +159,7 @@ def billion_laughs() -> bytes:
     """Make a DOCX whose main part would expand to a billion words."""
     entities = '<!ENTITY l0 "ha">' + "".join(f'<!ENTITY l{level} "{f"&l{level - 1};" * 10}">' for level in range(1, 10))
     main = f'<!DOCTYPE d [{entities}]><w:document xmlns:w="{WORD}"><w:body>{paragraph("&l9;")}</w:body></w:document>'
-    with zipfile.ZipFile(io.BytesIO(docx(""))) as packed:
-        entries = {name: packed.read(name) for name in packed.namelist()}
-    return archive({**entries, "word/document.xml": main.encode()})
+    return repacked(docx(""), {"word/document.xml": main.encode()})
 
 
 def ole(*, locked: bool) -> bytes:
