@@ -6,7 +6,7 @@ COMPILE = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-has
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help run stop demo status logs env setup venv check test bench lock clean
+.PHONY: help run stop demo status logs env setup venv check test bench docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ test: setup ## all tests: unit, integration, faults, e2e
 
 bench: setup ## measure throughput and latency
 	$(BIN)/python -m tests.bench
+
+docs: venv ## write docs/settings.md from the settings in the code
+	$(BIN)/python -m docs.settings_page
 
 lock: venv ## resolve the dependencies of pyproject.toml anew into deploy/requirements*.txt
 	echo 'setuptools>=77' | $(COMPILE) - --output-file deploy/requirements-build.txt

@@ -72,12 +72,7 @@ async def run(stages: Sequence[Stage], settings: StagesSettings) -> None:
             database=database,
             outputs=blobs,
             handlers=workshop.handlers,
-            settings=RunnerSettings(
-                lease=settings.lease,
-                hard_limit=hard_limit,
-                inline_bytes=settings.inline_bytes,
-                policy=settings.policy,
-            ),
+            settings=_runner_settings(settings),
             clock=clock,
         )
         consumer = StageConsumer(
@@ -98,6 +93,16 @@ async def run(stages: Sequence[Stage], settings: StagesSettings) -> None:
         consuming.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await consuming
+
+
+def _runner_settings(settings: StagesSettings) -> RunnerSettings:
+    """Read the runner's limits from the settings."""
+    return RunnerSettings(
+        lease=settings.lease,
+        hard_limit=timedelta(seconds=settings.hard_limit_seconds),
+        inline_bytes=settings.inline_bytes,
+        policy=settings.policy,
+    )
 
 
 if __name__ == "__main__":
