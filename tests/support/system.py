@@ -63,6 +63,8 @@ class Process:
 
     def start(self) -> None:
         """Start it in a session of its own."""
+        if self._sink is not None:
+            self._sink.close()
         self._sink = self.log.open("ab")
         self.popen = subprocess.Popen(  # noqa: S603 - our own program
             [sys.executable, "-m", *self.command],
