@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol
 
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_random_exponential
+
 from schema.db.engine import Database, is_unavailable
 from schema.db.moves import StoredOutput, serialize, stored_inline
 from schema.db.stage_runs import Claimed
@@ -27,7 +29,6 @@ from schema.runtime import failpoints, metrics
 from schema.runtime.blobs import output_key
 from schema.runtime.clock import Clock
 from schema.runtime.failpoints import Point
-from schema.runtime.lifecycle import backoff_seconds
 from schema.runtime.logs import get_logger
 from stages.checkpoints import FencedError, RunCheckpoint
 from stages.ledger import Ledger, Record
@@ -224,16 +225,12 @@ class Runner:
 
     async def _insist(self, record: Record) -> bool:
         """Write a move; while the database does not answer, try again with the same token."""
-        failures = 0
-        while True:
-            try:
-                return await self._ledger.record(record)
-            except Exception as error:
-                if not is_unavailable(error):
-                    raise
-                failures += 1
-                log.warning("outcome_not_committed", exception_type=type(error).__name__, count=failures)
-                await asyncio.sleep(backoff_seconds(failures))
+        insistent = AsyncRetrying(
+            retry=retry_if_exception(is_unavailable),
+            wait=wait_random_exponential(multiplier=0.1, max=5),
+            before_sleep=_tell_unanswered,
+        )
+        return await insistent(self._ledger.record, record)
 
     async def _closed_by_us(self, claim: Claim, move: Move) -> bool:
         """Say whether the attempt is closed just as we wanted: a commit whose answer was lost."""
@@ -275,6 +272,12 @@ class Runner:
             seconds=round(seconds, 3),
             state=move.state.value,
         )
+
+
+def _tell_unanswered(state: RetryCallState) -> None:
+    """Log that an outcome waits for the database."""
+    error = state.outcome.exception() if state.outcome else None
+    log.warning("outcome_not_committed", exception_type=type(error).__name__, count=state.attempt_number)
 
 
 async def _cancel(task: "asyncio.Task[Any]") -> None:
