@@ -9,6 +9,7 @@ from typing import Final
 import uvloop
 
 from publisher.gauges import Gauges
+from publisher.letter_queue import letter_queue_rule
 from publisher.relay import Relay
 from publisher.retention import Retention
 from publisher.rules import JobRules
@@ -71,6 +72,7 @@ def _loops(settings: PublisherSettings, database: Database, blobs: Blobs, health
         **JobRules(settings, database, {}).by_name(),
         "retention": retention.retention,
         "orphaned_objects": retention.orphaned_objects,
+        "reconcile": letter_queue_rule(settings, database, clock),
     }
     sweeper = Sweeper(settings=settings, database=database, rules=rules, healed=relay.wake)
     reader = UndeliverableReader(database=database, recorded=relay.wake)

@@ -166,6 +166,8 @@ class Relay:
             )
         except (BrokerError, NoRouteError, KeyError, ValueError, TypeError) as error:
             return Sent(row, failure_code(error))
+        if row.kind == "dead_letter":
+            metrics.DEAD_LETTER_ARRIVALS.labels(row.payload["stage"] or "none", row.payload["code"]).inc()
         metrics.PUBLISH_SECONDS.observe(self._clock.monotonic() - began)
         metrics.RELAY_LAG_SECONDS.observe(max(0.0, row.waited.total_seconds()))
         return Sent(row, PUBLISHED)

@@ -116,6 +116,23 @@ FROM dead_letter WHERE state = 'open'
 GROUP BY stage, code, reason ORDER BY letters DESC, code
 """)
 
+_STATES = text("SELECT id, state FROM dead_letter WHERE id = ANY(CAST(:ids AS uuid[]))")
+
+_BY_STATE = text("SELECT state, count(*) AS letters FROM dead_letter GROUP BY state ORDER BY state")
+
+# Young letters are left out: their message may be between the outbox and the queue.
+_OWE_MISSING = text("""
+INSERT INTO outbox_event (event_id, kind, tenant_id, job_id, payload)
+SELECT gen_random_uuid(), 'dead_letter', d.tenant_id, d.job_id, jsonb_build_object(
+    'dead_letter_id', d.id, 'job_id', d.job_id, 'stage', d.stage, 'series', d.series, 'code', d.code)
+FROM dead_letter d
+WHERE d.state = 'open' AND d.created_at < now() - interval '1 minute' AND d.id <> ALL(CAST(:seen AS uuid[]))
+  AND NOT EXISTS (
+      SELECT FROM outbox_event o
+      WHERE o.kind = 'dead_letter' AND o.payload ->> 'dead_letter_id' = CAST(d.id AS text))
+ORDER BY d.created_at LIMIT :limit
+""")
+
 _REASONS = {
     ErrorCode.UNREADABLE_MESSAGE: LetterReason.UNREADABLE,
     ErrorCode.UNKNOWN_MESSAGE_VERSION: LetterReason.UNKNOWN_VERSION,
@@ -194,6 +211,23 @@ async def find(conn: AsyncConnection, letter_id: UUID) -> Letter | None:
     """Read one letter; ``None`` when there is none of this id."""
     row = (await conn.execute(select(*_COLUMNS).where(dead_letter.c.id == letter_id))).one_or_none()
     return _letter(row) if row else None
+
+
+async def read_states(conn: AsyncConnection, ids: Sequence[UUID]) -> dict[UUID, LetterState]:
+    """Say where letters are; ones that do not exist are absent."""
+    rows = await conn.execute(_STATES, {"ids": list(ids)})
+    return {row.id: LetterState(row.state) for row in rows}
+
+
+async def count_by_state(conn: AsyncConnection) -> dict[LetterState, int]:
+    """Count all letters by where they are."""
+    rows = await conn.execute(_BY_STATE)
+    return {LetterState(row.state): row.letters for row in rows}
+
+
+async def owe_missing(conn: AsyncConnection, *, seen: Sequence[UUID], limit: int) -> int:
+    """Owe the queue the messages of open letters that were not ``seen`` in it; return how many."""
+    return (await conn.execute(_OWE_MISSING, {"seen": list(seen), "limit": limit})).rowcount
 
 
 def _conditions(wanted: LetterFilter) -> list[ColumnElement[bool]]:

@@ -81,6 +81,14 @@ def encode_letter(*, letter_id: UUID, job_id: UUID | None, stage: str | None, se
     )
 
 
+def decode_letter(body: bytes) -> UUID | None:
+    """Read which dead letter a message stands for; ``None`` when it is no such message."""
+    try:
+        return _uuid(_object(body).get("dead_letter_id"))
+    except UnreadableMessageError:
+        return None
+
+
 def decode(body: bytes) -> StageMessage:
     """Read a stage message; unknown extra keys are allowed, so that a newer release may add some.
 
