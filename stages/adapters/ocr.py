@@ -21,7 +21,7 @@ MAX_SIDE: Final = 32_767
 
 DEFAULT_LANGUAGES: Final = ("eng", "deu", "fra")
 _DEFAULT_DPI: Final = 300
-_POOR_CONFIDENCE: Final = 0.6
+_POOR_CONFIDENCE: Final = 0.8
 _MIN_ORIENTATION_CONFIDENCE: Final = 1.0
 _WORD_LEVEL: Final = "5"
 _TURNS: Final = {

@@ -78,7 +78,7 @@ def saved(image: Image.Image, file_format: str, **options: object) -> bytes:
 
 def tiff(*pages: str, **options: object) -> bytes:
     """Make a TIFF of several pages."""
-    first, *others = (picture(text, size=(900, 300)) for text in pages)
+    first, *others = (picture(text, size=(1240, 300)) for text in pages)
     return saved(first, "TIFF", save_all=True, append_images=others, **options)
 
 
