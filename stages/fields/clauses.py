@@ -25,7 +25,7 @@ LAWS: Final = (
         rf"(?:in\s(?:force|effect)\sin|of|OF)\s(?:the\s|THE\s)?{_STATE}(?:the\s)?{_PLACE}"
     ),
     re.compile(
-        r"\b(?:Governing|Applicable|Choice of)\s(?:Law|law)\b[:\s.]{1,4}(?:The\s)?(?:laws?\sof\s)?(?:the\s)?"
+        r"\b(?:Governing|Applicable|Choice of)\s(?:Law|law)\s?:\s(?:The\s)?(?:laws?\sof\s)?(?:the\s)?"
         rf"{_STATE}{_PLACE}"
     ),
     re.compile(r"\bRecht\s(?:der|des|von)\s(?P<value>[A-ZÄÖÜ]\w{2,24}(?:\s[A-ZÄÖÜ]\w{2,24}){0,2})"),

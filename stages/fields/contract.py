@@ -29,7 +29,7 @@ CAPITALIZED: Final = 0.7
 SHORT_WORD: Final = 3
 
 _KIND: Final = pattern(
-    r"\b(?:agreement|contract|lease|licen[sc]e|deed|memorandum|amendment|addendum|terms|covenant|nda"
+    r"\b(?:agreement|contract|lease|licen[sc]e|deed|memorandum|amendment|addendum|nda"
     r"|\w{0,24}vertrag|\w{0,24}vereinbarung|contrat|accord|convention|bail)\b"
 )
 _TYPES: Final = tuple(

@@ -22,6 +22,9 @@ MAX_LINES: Final = 40_000
 MAX_TOKENS: Final = 60
 MAX_TOKEN: Final = 80
 MAX_PAGE_CHARACTERS: Final = 500_000
+# What recognition itself doubts this much is a speck or a guess; no field may come of it.
+LEGIBLE: Final = 0.3
+CONFIDENCE: Final = 5
 WIDE_GAP_IN_CHARACTERS: Final = 2.4
 _TEXT_GAP: Final = re.compile(r"\t+| {2,}|\s\|\s")
 
@@ -129,11 +132,12 @@ def overlap(first: Box | None, second: Box | None, *, axis: int) -> float:
 
 
 def _rows(page: Mapping[str, Any]) -> Iterator[list[Cell]]:
-    lines = (cells for cells in _lines_of_page(page) if cells)
-    if page.get("words"):
-        yield from _merge([cell for cells in lines for cell in cells])
+    words = page.get("words")
+    if words:
+        legible = [word for word in words if word[CONFIDENCE] >= LEGIBLE]
+        yield from _merge([cell for line in _lines(legible) for cell in _split(page["number"], line)])
     else:
-        yield from lines
+        yield from (cells for cells in _lines_of_page(page) if cells)
 
 
 def _clipped(cell: Cell) -> Cell:

@@ -1,4 +1,4 @@
-"""Sentences of running text, in linear time; an abbreviation, an initial or a number ends none."""
+"""Sentences of running text, in linear time; an abbreviation, an initial or an ordinal (``3. Mai``) ends none."""
 
 import re
 from collections.abc import Iterator
@@ -105,7 +105,8 @@ def _closes(before: str) -> bool:
         return False
     word = match.group().casefold().strip("\"'“„«(")
     is_initial = len(word) == 1 and word.isalpha()
-    return not (is_initial or word.isdigit() or word in _ABBREVIATIONS)
+    is_ordinal = word.isdigit() and len(word) <= len("31")
+    return not (is_initial or is_ordinal or word in _ABBREVIATIONS)
 
 
 def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,159 @@
+"""Invoices and receipts read from where things stand."""
+
+import pytest
+
+from schema.wire.results import NormalizedDocument
+from stages.fields.engine import normalize
+from tests.support.extracted import document, drawn_page, text_page
+
+GERMAN = (
+    "Muster Werkzeuge GmbH - Hafenweg 4 - 20457 Hamburg",
+    "",
+    "Beispiel Bau AG                                        Rechnung",
+    "Lange Gasse 12                                         Rechnungsnummer   RE-2024-0815",
+    "80331 M\u00fcnchen                                          Rechnungsdatum    05.03.2024",
+    "                                                       F\u00e4llig am         04.04.2024",
+    "",
+    "Pos   Beschreibung              Menge    Einzelpreis      Betrag",
+    "1     Bohrhammer                2        1.250,00         2.500,00",
+    "2     Schutzbrille              4        12,50            50,00",
+    "",
+    "      Nettobetrag                                         2.550,00 \u20ac",
+    "      MwSt. 19 %                                          484,50 \u20ac",
+    "      Gesamtbetrag                                        3.034,50 \u20ac",
+    "",
+    "USt-IdNr. DE136695976    IBAN DE08 7009 0100 1234 5678 90",
+)
+RECEIPT = (
+    "     CORNER COFFEE SHOP",
+    "     12 HIGH STREET",
+    "     Date: 21/09/2017  10:20",
+    "2 Espresso              9.90",
+    "1 Cake                  0.50",
+    "SUBTOTAL                9.81",
+    "GST 6%                  0.59",
+    "TOTAL                  10.40",
+    "CASH                   50.40",
+    "CHANGE                 40.00",
+)
+
+
+def _read(*pages):
+    result = normalize({"document": document(*pages), "kind": "invoice", "languages": []})
+    NormalizedDocument.model_validate(result)
+    return result["invoice"], [warning["code"] for warning in result["warnings"]]
+
+
+def _values(invoice):
+    return {name: field["value"] for name, field in invoice.items() if isinstance(field, dict)}
+
+
+def test_a_german_letter_gives_all_its_fields():
+    """One layout with everything on it: address field, columns, table, sums, footer."""
+    invoice, warnings = _read(drawn_page(*GERMAN))
+
+    assert _values(invoice) == {
+        "invoice_number": "RE-2024-0815",
+        "issue_date": "2024-03-05",
+        "due_date": "2024-04-04",
+        "seller": "Muster Werkzeuge GmbH",
+        "buyer": "Beispiel Bau AG",
+        "seller_tax_id": "DE136695976",
+        "iban": "DE08700901001234567890",
+        "currency": "EUR",
+        "net_total": "2550.00",
+        "tax_total": "484.50",
+        "total": "3034.50",
+    }
+    assert warnings == []
+
+
+def test_lines_and_taxes_come_from_the_table_and_from_arithmetic():
+    """Quantity and price are told apart by their product, a tax line by its rate."""
+    invoice, _ = _read(drawn_page(*GERMAN))
+
+    assert invoice["lines"] == [
+        {"description": "Bohrhammer", "quantity": "2", "unit_price": "1250.00", "amount": "2500.00"},
+        {"description": "Schutzbrille", "quantity": "4", "unit_price": "12.50", "amount": "50.00"},
+    ]
+    assert invoice["taxes"] == []
+
+
+def test_every_field_says_where_it_was_found():
+    """A person who doubts a value must be able to look it up."""
+    total = _read(drawn_page(*GERMAN))[0]["total"]
+
+    assert total["page"] == 1
+    assert total["evidence"] == "Gesamtbetrag 3.034,50 \u20ac"
+    assert total["box"][0] == pytest.approx(58 * 0.008)
+    assert 0 < total["confidence"] <= 1
+
+
+def test_a_receipt_is_an_invoice():
+    """Its seller is its first line, its total what was given less what came back."""
+    invoice, warnings = _read(drawn_page(*RECEIPT))
+
+    values = _values(invoice)
+    assert values["seller"] == "CORNER COFFEE SHOP"
+    assert (values["net_total"], values["tax_total"], values["total"]) == ("9.81", "0.59", "10.40")
+    assert values["issue_date"] == "2017-09-21"
+    assert "due_date" not in values
+    assert warnings == []
+
+
+def test_a_doubtful_scan_makes_doubtful_fields():
+    """Confidence is no better than the page it was read from."""
+    sure = _read(drawn_page(*RECEIPT))[0]["total"]["confidence"]
+    doubtful = _read(drawn_page(*RECEIPT, confidence=0.5))[0]["total"]["confidence"]
+
+    assert doubtful == pytest.approx(sure / 2, abs=0.001)
+
+
+def test_sums_that_do_not_add_up_are_named():
+    """The values stay as printed; the warning tells that one of them is wrong."""
+    lines = [line.replace("3.034,50", "3.043,50") for line in GERMAN]
+
+    invoice, warnings = _read(drawn_page(*lines))
+
+    assert invoice["total"]["value"] == "3043.50"
+    assert warnings == ["totals_disagree"]
+
+
+def test_an_iban_with_wrong_check_digits_is_unknown_and_named():
+    """Money sent to a misread account is gone."""
+    lines = [line.replace("DE08 7009", "DE09 7009") for line in GERMAN]
+
+    invoice, warnings = _read(drawn_page(*lines))
+
+    assert invoice["iban"] is None
+    assert warnings == ["iban_invalid"]
+
+
+def test_a_bare_dollar_sign_is_nobodys_currency():
+    """It is Canada's and Australia's too; an American address decides."""
+    plain = drawn_page("Invoice 77-1", "Total   $ 12.00")
+    american = drawn_page("Invoice 77-1", "Fremont CA 94538", "Total   $ 12.00")
+
+    assert _read(plain)[0]["currency"] is None
+    assert _read(american)[0]["currency"]["value"] == "USD"
+
+
+def test_a_page_without_an_invoice_gives_no_fields():
+    """Unknown is null: a letter is not made an invoice by asking."""
+    invoice, warnings = _read(text_page("Dear all,\n\nthe picnic is on Sunday. Bring a hat.\n"))
+
+    assert _values(invoice) == {}
+    assert (invoice["taxes"], invoice["lines"], warnings) == ([], [], [])
+
+
+def test_plain_text_without_boxes_is_read_by_its_columns():
+    """A text file has lines and gaps and nothing else."""
+    invoice, _ = _read(text_page("Invoice number:  A-17\nInvoice date:  2024-02-01\nTotal  EUR 99.00\n"))
+
+    assert _values(invoice) == {
+        "invoice_number": "A-17",
+        "issue_date": "2024-02-01",
+        "currency": "EUR",
+        "total": "99.00",
+    }
+    assert invoice["total"]["box"] is None

@@ -1,0 +1,123 @@
+"""Clean text, language, sentences and summaries."""
+
+import subprocess
+import sys
+
+import pytest
+
+from schema.wire.results import NormalizedDocument
+from stages.fields.cleaning import clean_text
+from stages.fields.engine import normalize
+from stages.fields.language import detect_language
+from stages.fields.sentences import sentences
+from tests.support.extracted import document, drawn_page, text_page
+
+
+@pytest.mark.parametrize(
+    ("raw", "clean"),
+    [
+        ("e\u0301t\u00e9", "\u00e9t\u00e9"),
+        ("o\ufb03ce \ufb01le", "office file"),
+        ("docu\u00ad\nment", "document"),
+        ("docu-\nment", "document"),
+        ("docu\ufffe\nment", "document"),
+        ("Anglo-\nAmerican", "Anglo-American"),
+        ("Ein-\nund Ausgang", "Ein- und Ausgang"),
+        ("pages 3-\n4", "pages 3-\n4"),
+        ("a\x00b\x07c\ud800d", "abcd"),
+        ("one\u00a0two  three", "one two three"),
+        ("first\r\nline\n\n\n\nnext paragraph", "first\nline\n\nnext paragraph"),
+        ("left  \t right", "left\tright"),
+    ],
+)
+def test_text_is_cleaned_of_how_it_was_typeset_and_keeps_its_paragraphs(raw, clean):
+    """What a person would copy from the page, not what the typesetter left in the file."""
+    assert clean_text(raw) == clean
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Sehr geehrte Damen und Herren, wir danken f\u00fcr Ihren Auftrag und liefern wie folgt.", "de"),
+        ("Nous vous remercions de votre commande et vous prions de trouver la facture ci-jointe.", "fr"),
+        ("We thank you for your order and enclose the invoice for the goods delivered.", "en"),
+        ("17.50 3004 AB-12", None),
+        ("", None),
+    ],
+)
+def test_the_language_is_told_or_left_open(text, language):
+    """A few numbers have no language; saying one would be a guess."""
+    assert detect_language([text]) == language
+
+
+def test_a_text_that_the_detector_refuses_still_has_a_language():
+    """One noncharacter in a hostile file must not cost the whole text its language, nor raise."""
+    text = "We thank you for your order \ufdd0\uffff and enclose <b the invoice for the goods. \x01"
+
+    assert detect_language([text]) == "en"
+
+
+def test_one_requested_language_is_taken_where_the_text_does_not_tell():
+    """The client may know what a page of numbers does not say."""
+    assert detect_language(["471102"], ["deu"]) == "de"
+    assert detect_language(["471102"], ["deu", "eng"]) is None
+
+
+def test_an_abbreviation_or_an_ordinal_ends_no_sentence():
+    """Sentences are quoted in summaries: a torn one misleads."""
+    text = "Dr. Smith met Acme Inc. on Oct. 11, 1996. It cost 3.50 euros. Am 3. Mai war Schluss."
+
+    assert [text[start:end] for start, end in sentences(text, 0, len(text))] == [
+        "Dr. Smith met Acme Inc. on Oct. 11, 1996.",
+        "It cost 3.50 euros.",
+        "Am 3. Mai war Schluss.",
+    ]
+
+
+def test_kind_text_gives_every_page_its_clean_text():
+    """The plainest kind has no section of its own."""
+    result = normalize({"document": document(text_page("A \ufb01ne day.")), "kind": "text", "languages": []})
+
+    checked = NormalizedDocument.model_validate(result)
+    assert checked.pages[0].text == "A fine day."
+    assert (checked.invoice, checked.contract, checked.summary) == (None, None, None)
+
+
+def test_kind_text_loads_no_parser_and_no_model():
+    """Tiny texts come at several hundred a second through fresh children; what they do not need costs them."""
+    program = (
+        "import sys; from stages.fields.engine import normalize;"
+        "normalize({'document': {'pages': [{'number': 1, 'source': 'text', 'text': 'Hello'}]}, 'kind': 'text'});"
+        "print([name for name in ('pydantic', 'lxml', 'stdnum', 'decimal') if name in sys.modules])"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
+
+    assert done.stdout.strip() == "[]"
+
+
+def _report(*sentences_, number):
+    head = f"Quarterly report of Example Works - confidential - page {number}"
+    return drawn_page(head, "", *sentences_, "", f"{number}", number=number)
+
+
+def test_a_summary_quotes_whole_sentences_with_their_place_and_no_header():
+    """Headers and page numbers say nothing, and a quote must be found again."""
+    pages = (
+        _report("The new press raised the output of the plant by a third.", number=1),
+        _report("Customers asked for the new press more often than expected.", number=2),
+        _report("The plant will order a second press in the coming year.", number=3),
+    )
+
+    summary = normalize({"document": document(*pages), "kind": "summary"})["summary"]
+
+    assert [each["page"] for each in summary["sentences"]] == [1, 2, 3]
+    assert "confidential" not in summary["text"]
+    assert all(0 <= edge <= 1 for each in summary["sentences"] for edge in each["box"])
+
+
+def test_a_document_without_sentences_has_an_empty_summary():
+    """A price list cannot be summed up by quoting it."""
+    summary = normalize({"document": document(text_page("Bolts\t12\nNuts\t30")), "kind": "summary"})["summary"]
+
+    assert summary == {"text": "", "sentences": []}
