@@ -95,8 +95,6 @@ def _totals(view: View, amounts: Sequence[Amount]) -> dict[str, Json | None]:
     for name, amount in totals.chosen.items():
         agrees = totals.agrees and name != "amount_due"
         fields[name] = _field(view, amount, AGREEING if agrees else NAMED[amount.strength])
-    if fields["total"] is None and fields["amount_due"] is not None and fields["net_total"] is None:
-        fields["total"] = fields["amount_due"]
     return fields
 
 

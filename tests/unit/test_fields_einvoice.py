@@ -47,7 +47,8 @@ CII = """<?xml version="1.0"?>
 </rsm:CrossIndustryInvoice>"""
 UBL = """<Invoice xmlns="urn:i" xmlns:b="urn:b" xmlns:a="urn:a">
  <b:ID>U-9</b:ID><b:IssueDate>2024-03-05</b:IssueDate><b:DocumentCurrencyCode>EUR</b:DocumentCurrencyCode>
- <a:AccountingSupplierParty><a:Party><a:PartyName><b:Name>Seller BV</b:Name></a:PartyName></a:Party></a:AccountingSupplierParty>
+ <a:AccountingSupplierParty><a:Party><a:PartyName><b:Name>Seller BV</b:Name></a:PartyName></a:Party>
+ </a:AccountingSupplierParty>
  <a:LegalMonetaryTotal><b:TaxExclusiveAmount>10.00</b:TaxExclusiveAmount>
   <b:TaxInclusiveAmount>12.10</b:TaxInclusiveAmount></a:LegalMonetaryTotal>
  <a:TaxTotal><b:TaxAmount>2.10</b:TaxAmount></a:TaxTotal>
