@@ -7,7 +7,9 @@ from typing import Final
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse
 
+from intake import docs_page
 from intake.envelope import Envelope
 from intake.problems import Problem, ProblemCode, answer
 from intake.routes import actions, events, health, jobs, limits, results
@@ -31,6 +33,12 @@ def create_app(services: Services) -> FastAPI:
     app.state.services = services
     for part in (jobs, actions, results, events, limits, health):
         app.include_router(part.router)
+    description = docs_page.page(app.openapi())
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        return HTMLResponse(description, headers=docs_page.HEADERS)
+
     app.add_middleware(Envelope)
     app.add_exception_handler(Problem, _refuse)
     app.add_exception_handler(RequestValidationError, _refuse_parameter)

@@ -10,6 +10,7 @@ from uuid import UUID
 import httpx
 import pytest
 
+from intake.problems import ProblemCode
 from schema.db import moves as written
 from schema.db import stage_runs
 from schema.domain import moves
@@ -592,3 +593,17 @@ async def test_a_revoked_key_ends_within_seconds(api: Api):
         keys._known = type(keys._known)((k, (t, 0.0)) for k, (t, _) in keys._known.items())  # noqa: SLF001 - 5 s later
 
         assert (await client.get("/v1/jobs")).status_code == 401
+
+
+async def test_the_docs_page_has_every_call_and_every_problem(client: httpx.AsyncClient):
+    """A problem's ``type`` is a link to its line on that page, which must be there, also without the internet."""
+    page = (await client.get("/docs")).text
+    described = (await client.get("/openapi.json")).json()
+
+    for path, methods in described["paths"].items():
+        for method in methods:
+            assert f"<code>{method.upper()} {path}</code>" in page
+    for code in ProblemCode:
+        assert f'id="{code}"' in page
+    assert "<script" not in page
+    assert "https://" not in page
