@@ -84,6 +84,14 @@ def test_every_decision_is_numbered_once_and_short() -> None:
     assert long == []
 
 
+def test_the_glossary_is_in_order() -> None:
+    """A term that is looked up is looked for by its first letters."""
+    rows = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    terms = [term.casefold() for term in re.findall(r"^\| \*\*([^*]+)\*\*", rows, re.MULTILINE)]
+
+    assert terms == sorted(terms)
+
+
 def test_the_schema_package_is_ours() -> None:
     """A distribution of the same name is on PyPI, and would be imported without a word where it is installed."""
     assert Path(schema.__file__).resolve().parent == ROOT / "schema"
