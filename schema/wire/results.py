@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from schema.domain.kinds import Kind
 
 DECIMAL_PATTERN = r"^-?\d{1,18}(\.\d{1,6})?$"
-Box = tuple[float, float, float, float]
+Fraction = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+Box = tuple[Fraction, Fraction, Fraction, Fraction]
 Confidence = Annotated[float, Field(ge=0.0, le=1.0)]
 DecimalString = Annotated[str, Field(pattern=DECIMAL_PATTERN)]
 DateString = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
