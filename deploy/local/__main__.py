@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from deploy.local import demo, env_file, packages, services, slots, supervisor, virtualenv
+from deploy.local import compose, demo, env_file, packages, services, slots, supervisor, virtualenv
+from deploy.local.compose import Compose
 from deploy.local.console import Console, LauncherError
 from deploy.local.instance import LOCAL, Instance, locked
 from deploy.local.services import ServiceSet
@@ -37,6 +38,22 @@ def _up(name: str, console: Console) -> None:
     if started:
         _demo(name, console)
     _say_where(console)
+
+
+def _compose_up(_: str, console: Console) -> None:
+    """Start everything in containers, send the samples through, say where it is."""
+    _venv(compose.INSTANCE, console)
+    with _locked_instance(compose.INSTANCE, console) as instance:
+        started = Compose(instance, console).up()
+    if started:
+        _demo(compose.INSTANCE, console)
+    _say_where(console)
+
+
+def _compose_down(_: str, console: Console) -> None:
+    """Stop and remove the containers."""
+    with _locked_instance(compose.INSTANCE, console) as instance:
+        Compose(instance, console).down()
 
 
 def _down(name: str, console: Console) -> None:
@@ -69,9 +86,13 @@ def _demo(_: str, console: Console) -> None:
 
 def _clean(_: str, console: Console) -> None:
     """End everything and remove .local and .venv."""
-    for root in sorted(path for path in LOCAL.glob("*") if path.is_dir()):
-        with _locked_instance(root.name, console) as instance:
-            Stack(instance, console).down()
+    names = sorted(path.name for path in LOCAL.glob("*") if path.is_dir())
+    for name in names:
+        with _locked_instance(name, console) as instance:
+            if name == compose.INSTANCE:
+                Compose(instance, console).down(remove_data=True)
+            else:
+                Stack(instance, console).down()
     for directory in (LOCAL, virtualenv.VENV):
         shutil.rmtree(directory, ignore_errors=True)
 
@@ -93,6 +114,8 @@ _COMMANDS: Mapping[str, Callable[[str, Console], None]] = {
     "venv": _venv,
     "up": _up,
     "down": _down,
+    "compose up": _compose_up,
+    "compose down": _compose_down,
     "status": _status,
     "logs": _logs,
     "env": _env,

@@ -43,6 +43,14 @@ def ports(state: State) -> dict[str, int]:
     return {name: state.port(port) for name, port in PORT_NAMES.items()}
 
 
+def metrics_urls(state: State) -> dict[str, str]:
+    """Return where each process tells its metrics, by the name under which the environment file has it."""
+    return {
+        f"DOCSTAGE_METRICS_URL_{name.upper()}": f"http://127.0.0.1:{port}/metrics"
+        for name, port in ports(state).items()
+    }
+
+
 def processes(instance: Instance) -> list[Process]:
     """Return the processes of an instance."""
     state = instance.state

@@ -1,16 +1,13 @@
 """The whole of Docstage on this machine: services, processes, and the order in which they come and go."""
 
-import contextlib
-import http.client
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from http import HTTPStatus
 
-from deploy.local import application, env_file, proc, services, supervisor
-from deploy.local.console import Console, LauncherError
-from deploy.local.daemon import Daemon, wait_until
+from deploy.local import application, env_file, proc, readiness, services, supervisor
+from deploy.local.console import Console
+from deploy.local.daemon import Daemon
 from deploy.local.instance import ROOT, Instance
 from deploy.local.prometheus import Prometheus
 from deploy.local.s3 import BUCKET, REGION
@@ -45,7 +42,8 @@ class Stack:
         own = ServiceSet.of(self.instance)
         own.postgres.create_database(application.DATABASE)
         started = self._start_processes()
-        self._wait_until_ready()
+        readiness.wait(application.ports(self.instance.state), _READY_SECONDS)
+        self.console.say("all processes are ready")
         env_file.write(self.addresses())
         return started
 
@@ -69,9 +67,8 @@ class Stack:
     def addresses(self) -> dict[str, str]:
         """Return what a client of this instance needs."""
         own = ServiceSet.of(self.instance)
-        ports = application.ports(self.instance.state)
         return {
-            "DOCSTAGE_URL": f"http://127.0.0.1:{ports[application.INTAKE]}",
+            "DOCSTAGE_URL": f"http://127.0.0.1:{self.instance.state.port('http')}",
             "DOCSTAGE_API_KEY": self.instance.state.secret(_API_KEY),
             "DOCSTAGE_DATABASE_URL": own.postgres.url(application.DATABASE),
             "DOCSTAGE_AMQP_URL": own.rabbitmq.amqp_url,
@@ -82,10 +79,7 @@ class Stack:
             "DOCSTAGE_S3_ACCESS_KEY": own.s3.account.access_key,
             "DOCSTAGE_S3_SECRET_KEY": own.s3.account.secret_key,
             "DOCSTAGE_PROMETHEUS_URL": self._prometheus().url,
-            **{
-                f"DOCSTAGE_METRICS_URL_{name.upper()}": f"http://127.0.0.1:{port}/metrics"
-                for name, port in ports.items()
-            },
+            **application.metrics_urls(self.instance.state),
         }
 
     def _services(self) -> Sequence[Service]:
@@ -126,23 +120,3 @@ class Stack:
         state = self.instance.state
         for name in state.move_taken_ports(list(application.PORT_NAMES.values())):
             self.console.say(f"another program has taken the {name} port; moved to {state.port(name)}")
-
-    def _wait_until_ready(self) -> None:
-        ports = application.ports(self.instance.state)
-        missing = _not_ready(ports)
-        if missing and not wait_until(lambda: not _not_ready(ports), _READY_SECONDS):
-            message = f"not ready: {', '.join(_not_ready(ports))}; see {self.instance.logs}"
-            raise LauncherError(message)
-        self.console.say("all processes are ready")
-
-
-def _not_ready(ports: Mapping[str, int]) -> list[str]:
-    return [name for name, port in ports.items() if not _says_ready(port)]
-
-
-def _says_ready(port: int) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=3)
-    with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
-        connection.request("GET", "/readyz")
-        return connection.getresponse().status == HTTPStatus.OK
-    return False
