@@ -1,13 +1,17 @@
 """What clients are shown, which form they get, and what readiness says."""
 
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from intake.broker import phrases
 from intake.client.api import refusal, retry_after
 from intake.negotiation import preferred
+from intake.problems import REFUSALS
 from intake.responses import error_view, event_view, job_view, poll_after
 from schema.db.job_records import EventRecord, JobRecord
 from schema.domain.errors import Category, ErrorCode
@@ -148,7 +152,6 @@ def test_readiness_names_the_stage_that_nobody_works_on(consumers: dict[Lane, in
 
 def test_the_client_reads_what_stands_between_it_and_the_service():
     """A proxy answers in HTML, and with dates instead of seconds."""
-    httpx = pytest.importorskip("httpx")
     date = {"date": "Thu, 01 Jan 2026 12:00:00 GMT"}
     proxy = httpx.Response(503, text="<html>", headers=date | {"retry-after": "Thu, 01 Jan 2026 12:00:09 GMT"})
     own = httpx.Response(
@@ -157,3 +160,21 @@ def test_the_client_reads_what_stands_between_it_and_the_service():
 
     assert (refusal(proxy).code, retry_after(proxy)) == ("http_503", 9.0)
     assert (str(refusal(own)), retry_after(own)) == ("Too many. 3 of 3. (too_many_jobs)", 4.0)
+
+
+def test_the_api_page_lists_every_problem_with_its_status():
+    """Integrators write their error handling from that table."""
+    page = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
+    listed = {
+        code: status
+        for statuses, codes in re.findall(r"^\| ([\d, ]+) \| (.+) \|$", page, re.MULTILINE)
+        for code, status in zip(re.findall(r"`(\w+)`", codes), _spread(statuses, codes), strict=True)
+    }
+
+    assert listed == {code.value: refusal.status.value for code, refusal in REFUSALS.items()}
+
+
+def _spread(statuses: str, codes: str) -> list[int]:
+    """Give each code of a row its status: one for all, or one each."""
+    numbers = [int(number) for number in statuses.split(", ")]
+    return numbers if len(numbers) > 1 else numbers * codes.count("`,") + numbers
