@@ -6,7 +6,6 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from deploy.local import compose, demo, env_file, packages, services, slots, supervisor, virtualenv
@@ -37,7 +36,7 @@ def _up(name: str, console: Console) -> None:
         started = Stack(instance, console).up()
     if started:
         _demo(name, console)
-    _say_where(console)
+    _say_where(name, console)
 
 
 def _compose_up(_: str, console: Console) -> None:
@@ -47,7 +46,7 @@ def _compose_up(_: str, console: Console) -> None:
         started = Compose(instance, console).up()
     if started:
         _demo(compose.INSTANCE, console)
-    _say_where(console)
+    _say_where(compose.INSTANCE, console)
 
 
 def _compose_down(_: str, console: Console) -> None:
@@ -74,14 +73,15 @@ def _logs(name: str, _: Console) -> None:
     os.execvp("tail", ["tail", "-n", "20", "-F", *files])  # noqa: S606 - hands the terminal over
 
 
-def _env(_: str, __: Console) -> None:
+def _env(name: str, _: Console) -> None:
     """Print the environment file."""
-    print(env_file.PATH.read_text(encoding="utf-8") if env_file.PATH.exists() else "", end="")
+    path = env_file.path(name)
+    print(path.read_text(encoding="utf-8") if path.exists() else "", end="")
 
 
-def _demo(_: str, console: Console) -> None:
+def _demo(name: str, console: Console) -> None:
     """Send the samples through."""
-    demo.run(env_file.read(), console)
+    demo.run(env_file.read(name), console)
 
 
 def _clean(_: str, console: Console) -> None:
@@ -161,14 +161,13 @@ def _waiting(console: Console) -> Callable[[], None]:
     return lambda: console.say("another launcher is at work here; waiting for it")
 
 
-def _say_where(console: Console) -> None:
-    known = env_file.read()
-    relative = env_file.PATH.relative_to(Path.cwd()) if env_file.PATH.is_relative_to(Path.cwd()) else env_file.PATH
+def _say_where(name: str, console: Console) -> None:
+    known = env_file.read(name)
     console.say("Docstage is running:")
     print(f"  API and docs   {known['DOCSTAGE_URL']}/docs")
     print(f"  RabbitMQ       {_without_login(known['DOCSTAGE_MANAGEMENT_URL'])}")
     print(f"  Prometheus     {known['DOCSTAGE_PROMETHEUS_URL']}")
-    print(f"  keys, logins   {relative}")
+    print(f"  keys, logins   {env_file.path(name)}")
 
 
 def _without_login(url: str) -> str:

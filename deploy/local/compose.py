@@ -49,7 +49,7 @@ class Compose:
         if self.state.kept_secret(_API_KEY) is None:
             create = ("exec", "-T", "intake", "docstage", "keys", "create", "--tenant", "demo", "--name", "local")
             self.state.keep_secret(_API_KEY, self._output(command, *create))
-        env_file.write(self._addresses())
+        env_file.write(INSTANCE, self._addresses())
         return not running
 
     def down(self, *, remove_data: bool = False) -> None:

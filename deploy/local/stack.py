@@ -44,7 +44,7 @@ class Stack:
         started = self._start_processes()
         readiness.wait(application.ports(self.instance.state), _READY_SECONDS)
         self.console.say("all processes are ready")
-        env_file.write(self.addresses())
+        env_file.write(self.instance.name, self.addresses())
         return started
 
     def down(self) -> None:
