@@ -1,5 +1,6 @@
 """Documents of every type through validate and extract, in real children with the real tools."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -30,6 +31,7 @@ from tests.support.documents import (
 )
 from tests.support.parsers import MemoryCheckpoint, MemoryDocuments, work_on
 
+SAMPLES = Path(__file__).parents[2] / "deploy" / "samples"
 MIB = 1 << 20
 BUDGET = Budget(total_seconds=150, silence_seconds=150)
 SMALL = DocumentLimits(max_pages=20)
@@ -91,6 +93,23 @@ async def test_every_type_yields_its_text(process, data, source, lane):
     assert done.texts == [SENTENCE]
     assert [page.source for page in done.pages] == [source]
     assert done.validated.lane is lane
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("invoice.pdf", ["Rechnungsnummer: RE-2026-00417", "IBAN: DE89 3704 0044 0532 0130 00", "2.474,66"]),
+        ("letter-scan.pdf", ["Dear Sir or Madam,", "notice of termination under clause 9.1"]),
+        ("receipt-photo.jpg", ["TOTAL GBP 30.30", "Soup of the day 6.50"]),
+        ("contract.docx", ["MAINTENANCE AGREEMENT", "Monthly inspection per lift 85.00", "laws of England and Wales"]),
+        ("minutes.txt", ["Minutes of the project meeting"]),
+    ],
+)
+async def test_the_samples_of_the_demo_can_be_read(process, name, said):
+    """The first thing that a new user tries must work."""
+    text = " ".join((await process((SAMPLES / name).read_bytes())).texts)
+
+    assert [phrase for phrase in said if phrase not in text] == []
 
 
 async def test_a_recognized_word_knows_its_place_and_how_sure_it_is(process):
