@@ -66,7 +66,8 @@ WITH m AS MATERIALIZED (
         next_attempt_at = now() + m.retry_seconds * interval '1 second',
         issued_at = CASE WHEN m.sent THEN now() + coalesce(m.retry_seconds, 0) * interval '1 second'
                          ELSE r.issued_at END,
-        issues = CASE WHEN m.sent THEN 1 ELSE r.issues END
+        issues = CASE WHEN m.sent THEN 1 ELSE r.issues END,
+        pages_done = CASE WHEN m.status = 'done' THEN coalesce(r.pages_total, r.pages_done) ELSE r.pages_done END
     FROM m
     WHERE r.job_id = m.job_id AND r.stage = m.stage
       AND r.fencing_token = m.from_token AND r.status = m.from_status

@@ -284,3 +284,16 @@ async def test_a_copy_is_deferred_once_per_run_and_forgotten_when_the_run_moves(
     await _take_over(database, run)
     assert await ask(second, run) is False
     assert await ask(second, await _current(database, job)) is True
+
+
+async def test_a_document_that_is_read_shows_all_its_pages_as_done(database):
+    """Pages that were not worth a write of their own are done as well, and a bar that ends at 0 of 3 looks broken."""
+    job = await accepted_job(database)
+    first = await claim(database, job)
+    await write(database, moves.of_outcome(first.claim, DONE, Advance()))
+    second = await claim(database, job, stage=Stage.EXTRACT)
+
+    await write(database, moves.of_outcome(second.claim, Completed({"pages": []}), Advance()))
+
+    extract = (await _runs(database, job))["extract"]
+    assert (extract["pages_done"], extract["pages_total"]) == (3, 3)
