@@ -1,6 +1,11 @@
-"""Extract's checkpoints: each finished page is kept, fenced, and renews the lease."""
+"""Extract's checkpoints: each finished page is kept, fenced, and renews the lease.
 
+A database that does not answer is waited for: pages that are read must not be read again because it was restarted.
+"""
+
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 from schema.db import checkpoints
 from schema.db.engine import Database
@@ -8,6 +13,7 @@ from schema.domain.runs import Claim
 from schema.runtime import failpoints
 from schema.runtime.failpoints import Point
 from schema.wire.pages import ExtractedPage
+from stages.patience import until_answered
 
 
 class FencedError(Exception):
@@ -26,12 +32,11 @@ class RunCheckpoint:
 
     async def pages_total(self, total: int) -> None:
         """Tell how many pages there are to do."""
-        await self._advance(None, total=total)
+        await until_answered(self._advance, None, total=total)
 
     async def done(self) -> list[ExtractedPage]:
         """Return the pages that an earlier claim of this run finished."""
-        async with self._database.transaction() as conn:
-            kept = await checkpoints.pages(conn, self._claim)
+        kept = await until_answered(self._kept)
         self._done = len(kept)
         return [ExtractedPage.model_validate(page) for page in kept]
 
@@ -42,8 +47,12 @@ class RunCheckpoint:
             FencedError: when the run is no longer this worker's.
         """
         self._done += 1
-        await self._advance(page, total=None)
+        await until_answered(self._advance, page, total=None)
         failpoints.hit(Point.PAGE_KEPT)
+
+    async def _kept(self) -> Sequence[Mapping[str, Any]]:
+        async with self._database.transaction() as conn:
+            return await checkpoints.pages(conn, self._claim)
 
     async def _advance(self, page: ExtractedPage | None, *, total: int | None) -> None:
         """Renew the claim first, because that is the fence, then keep the page."""

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_random_exponential
-
-from schema.db.engine import Database, is_unavailable
+from schema.db.engine import Database
 from schema.db.moves import StoredOutput, serialize, stored_inline
 from schema.db.stage_runs import Claimed
 from schema.domain import moves
@@ -33,6 +31,7 @@ from schema.runtime.logs import get_logger
 from stages.checkpoints import FencedError, RunCheckpoint
 from stages.ledger import Ledger, Record
 from stages.liveness import Liveness
+from stages.patience import until_answered
 from stages.work import Handler, StoredDocument, Work
 
 log = get_logger()
@@ -225,12 +224,7 @@ class Runner:
 
     async def _insist(self, record: Record) -> bool:
         """Write a move; while the database does not answer, try again with the same token."""
-        insistent = AsyncRetrying(
-            retry=retry_if_exception(is_unavailable),
-            wait=wait_random_exponential(multiplier=0.1, max=5),
-            before_sleep=_tell_unanswered,
-        )
-        return await insistent(self._ledger.record, record)
+        return await until_answered(self._ledger.record, record)
 
     async def _closed_by_us(self, claim: Claim, move: Move) -> bool:
         """Say whether the attempt is closed just as we wanted: a commit whose answer was lost."""
@@ -272,12 +266,6 @@ class Runner:
             seconds=round(seconds, 3),
             state=move.state.value,
         )
-
-
-def _tell_unanswered(state: RetryCallState) -> None:
-    """Log that an outcome waits for the database."""
-    error = state.outcome.exception() if state.outcome else None
-    log.warning("outcome_not_committed", exception_type=type(error).__name__, count=state.attempt_number)
 
 
 async def _cancel(task: "asyncio.Task[Any]") -> None:
