@@ -81,7 +81,9 @@ class Process:
 
             async def look() -> bool:
                 assert self.popen is not None
-                assert self.popen.poll() is None, f"{self.name} ended; see {self.log.read_text()[-2000:]}"
+                if self.popen.poll() is not None:
+                    message = f"{self.name} ended: {self.log.read_text()[-2000:]}"
+                    raise RuntimeError(message)
                 with suppress(httpx.HTTPError):
                     return (await client.get(f"{self.url}/readyz")).status_code == 200
                 return False
@@ -140,7 +142,7 @@ class System:
     environment: Mapping[str, str]
     folder: Path
     database: Database
-    key: str = field(default_factory=lambda: f"ds_{secrets.token_urlsafe(24)}")
+    key: str = ""
     processes: dict[str, Process] = field(default_factory=dict)
 
     def process(self, name: str, *command: str, **settings: str) -> Process:
@@ -183,6 +185,15 @@ class System:
             self.process("intake", "intake", **settings), self.process("publisher", "publisher", **settings), *stages
         )
 
+    async def add_tenant(self, name: str) -> str:
+        """Make a tenant and return a key of its."""
+        key = f"ds_{secrets.token_urlsafe(24)}"
+        async with self.database.transaction() as conn:
+            tenant_id = await tenants.ensure_tenant(conn, name=name)
+            key_hash = hashlib.sha256(key.encode()).digest()
+            await tenants.add_key(conn, tenant_id=tenant_id, name="test", key_hash=key_hash)
+        return key
+
     def client(self, key: str | None = None) -> httpx.AsyncClient:
         """Return a client of the API, with this system's key."""
         headers = {"Authorization": f"Bearer {key or self.key}"}
@@ -223,10 +234,7 @@ async def running_system(environment: Mapping[str, str], folder: Path) -> AsyncI
     """Offer a system without processes, and clear away those that were started."""
     database = Database.connect(environment["DOCSTAGE_DATABASE_URL"], application="docstage-test", pool_size=4)
     system = System(environment, folder, database)
-    async with database.transaction() as conn:
-        tenant_id = await tenants.ensure_tenant(conn, name="test")
-        key_hash = hashlib.sha256(system.key.encode()).digest()
-        await tenants.add_key(conn, tenant_id=tenant_id, name="test", key_hash=key_hash)
+    system.key = await system.add_tenant("test")
     try:
         yield system
     finally:
