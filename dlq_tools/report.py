@@ -9,14 +9,17 @@ from enum import Enum
 from typing import Any, Final
 from uuid import UUID
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from schema.db.dead_letters import Group, Letter
 
 NONE: Final = "-"
+# Wide enough that nothing is folded where nobody looks at a screen; ids have to survive being copied.
+PIPE_WIDTH: Final = 240
 
-console = Console()
+console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
 def as_json(value: Any) -> str:  # noqa: ANN401 - anything with ids and times in it
@@ -52,11 +55,10 @@ def show_letters(letters: Iterable[Letter], *, as_lines: bool) -> None:
     if as_lines:
         emit([asdict(letter) for letter in letters])
         return
-    table = _table("Dead letters", "id", "job", "stage", "code", "series", "attempts", "state", "since")
+    table = _table("Dead letters", "id", "stage", "code", "series", "attempts", "state", "since")
     for letter in letters:
         table.add_row(
             str(letter.id),
-            str(letter.job_id or NONE),
             letter.stage or NONE,
             letter.code,
             str(letter.series),
@@ -83,9 +85,9 @@ def say(text: str) -> None:
 
 
 def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
     for column in columns:
-        table.add_column(column, overflow="fold")
+        table.add_column(column, overflow="fold", no_wrap=column == "id")
     return table
 
 

@@ -18,7 +18,7 @@ from schema.db.engine import Database
 from schema.domain.states import Lane, RunStatus
 
 SWEEPER_LOCK: Final = 0x73776570
-SAMPLE: Final = 200
+SAMPLE: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
