@@ -137,8 +137,7 @@ class Desk:
         written = False
         try:
             async with self.database.transaction() as conn:
-                made = await jobs.accept(conn, new, reservation=reservation, fingerprint=fingerprint)
-                job = await job_records.find(conn, job_id=new.id, tenant_id=new.tenant_id) if made else None
+                job = await jobs.accept(conn, new, reservation=reservation, fingerprint=fingerprint)
                 if job is None:
                     raise in_flight(self.reservations.lease)
                 written = True
@@ -168,7 +167,7 @@ class Desk:
         return NewJob(
             id=job_id,
             tenant_id=submission.tenant_id,
-            kind=wishes.kind.value,
+            kind=wishes.kind,
             options=wishes.options.as_json(),
             client_tag=wishes.options.client_tag,
             traceparent=submission.traceparent,

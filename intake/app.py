@@ -29,6 +29,8 @@ def create_app(services: Services) -> FastAPI:
         version="1",
         docs_url=None,
         redoc_url=None,
+        # FastAPI's own telemetry would put the texts of exceptions into traces.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.state.services = services
     for part in (jobs, actions, results, events, limits, health):

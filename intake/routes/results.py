@@ -3,7 +3,7 @@
 import asyncio
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Annotated, Any, Final, Literal
 
@@ -22,6 +22,7 @@ from schema.domain.states import JobState
 from schema.wire import renderings
 
 Content = Mapping[str, Any]
+Warnings = Sequence[Mapping[str, Any]]
 
 # Above this a result is rendered in a thread, so that one long document does not hold up every other request.
 INLINE_BYTES: Final = 64 * 1024
@@ -56,13 +57,14 @@ async def result(
     form = preferred(request.headers.get("accept"), tuple(FORMS))
     if form is None:
         raise Problem(ProblemCode.NOT_ACCEPTABLE, f"There are {', '.join(FORMS)}.")
-    found = await _found(intake, await known_job(intake, tenant, job_id))
+    job = await known_job(intake, tenant, job_id)
+    found = await _found(intake, job)
     # A result never changes, so what it is made of says all about it.
     tag = f'"{found.sha256[:32]}-{form.partition("/")[2]}{"-text" if include else ""}"'
     headers = NO_STORE | {"ETag": tag, "Vary": "Accept"}
     if is_seen(if_none_match, tag):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-    body = await _rendered(intake, found, form, include_text=include is not None)
+    body = await _rendered(intake, found, job.warnings, form, include_text=include is not None)
     media_type = form if form == "application/json" else f"{form}; charset=utf-8"
     return Response(body, HTTPStatus.OK, headers, media_type=media_type)
 
@@ -87,8 +89,10 @@ async def _found(intake: Services, job: JobRecord) -> ResultRecord:
     return found
 
 
-async def _rendered(intake: Services, found: ResultRecord, form: str, *, include_text: bool) -> bytes:
-    """Read the result's content and write it in the chosen form."""
+async def _rendered(
+    intake: Services, found: ResultRecord, warnings: Warnings, form: str, *, include_text: bool
+) -> bytes:
+    """Read the result's content and write it in the chosen form, with what all stages warned of."""
     stored: bytes | None = None
     if found.blob_key is not None:
         try:
@@ -98,6 +102,12 @@ async def _rendered(intake: Services, found: ResultRecord, form: str, *, include
 
     def render() -> bytes:
         content = json.loads(stored) if stored is not None else found.content or {}
-        return FORMS[form](content, include_text).encode()
+        return FORMS[form](_warned(content, warnings), include_text).encode()
 
     return render() if found.size_bytes <= INLINE_BYTES else await asyncio.to_thread(render)
+
+
+def _warned(content: Content, warnings: Warnings) -> Content:
+    """Add the job's warnings to the result's own: a page that extract could not read is missing without a word else."""
+    own = [each for each in content["warnings"] if each not in warnings]
+    return {**content, "warnings": [*warnings, *own]}

@@ -7,11 +7,14 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schema.db.idempotency import Reservation
+from schema.db.job_records import JobRecord
 from schema.db.moves import first_message
+from schema.domain.kinds import Kind
+from schema.domain.states import JobState, RunStatus, Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class NewJob:
 
     id: UUID
     tenant_id: UUID
-    kind: str
+    kind: Kind
     options: Mapping[str, Any]
     client_tag: str | None
     traceparent: str | None
@@ -53,7 +56,7 @@ WITH held AS (
            CAST(:deadline AS interval), CAST(:retention AS interval),
            now() + CAST(:deadline AS interval), now() + CAST(:retention AS interval), 1
     WHERE CAST(:key AS text) IS NULL OR EXISTS (SELECT FROM held)
-    RETURNING id, tenant_id, traceparent
+    RETURNING id, tenant_id, traceparent, created_at, updated_at, deadline_at, expires_at
 ), stored AS (
     INSERT INTO document (job_id, sha256, size_bytes, declared_type, media_type, storage_key)
     SELECT id, :sha256, :size_bytes, :declared_type, :media_type, :storage_key FROM accepted
@@ -66,7 +69,7 @@ WITH held AS (
     SELECT CAST(:event_id AS uuid), :message_kind, tenant_id, id, :lane, CAST(:payload AS jsonb), traceparent
     FROM accepted
 )
-SELECT id FROM accepted
+SELECT created_at, updated_at, deadline_at, expires_at FROM accepted
 """)
 
 # The codes of an error stay, its numbers go; the row itself outlives every message that may still come for it.
@@ -95,20 +98,20 @@ SELECT id FROM buried
 
 async def accept(
     conn: AsyncConnection, job: NewJob, *, reservation: Reservation | None, fingerprint: str | None
-) -> bool:
+) -> JobRecord | None:
     """Write everything that makes a job one: its rows, its first run, the message owed, its key's answer.
 
     States: none -> accepted.
 
     Returns:
-        ``False`` when the reservation is no longer this request's; then nothing is written.
+        ``None`` when the reservation is no longer this request's; then nothing is written.
     """
     message = first_message(job.id)
     document = job.document
     values = {
         "id": job.id,
         "tenant_id": job.tenant_id,
-        "kind": job.kind,
+        "kind": job.kind.value,
         "options": json.dumps(job.options),
         "client_tag": job.client_tag,
         "traceparent": job.traceparent,
@@ -127,7 +130,8 @@ async def accept(
         "lane": message["lane"],
         "payload": json.dumps(message["payload"]),
     }
-    return (await conn.execute(_ACCEPT, values)).scalar_one_or_none() is not None
+    row = (await conn.execute(_ACCEPT, values)).one_or_none()
+    return _record(job, row) if row else None
 
 
 async def bury(conn: AsyncConnection, job_ids: Sequence[UUID]) -> list[UUID]:
@@ -140,3 +144,32 @@ async def bury(conn: AsyncConnection, job_ids: Sequence[UUID]) -> list[UUID]:
     """
     rows = await conn.execute(_BURY, {"ids": list(job_ids)})
     return list(rows.scalars())
+
+
+def _record(job: NewJob, row: Row[Any]) -> JobRecord:
+    """Describe a job that is being accepted, as a read of it would, without the round trip."""
+    return JobRecord(
+        id=job.id,
+        tenant_id=job.tenant_id,
+        kind=job.kind,
+        state=JobState.ACCEPTED,
+        stage=Stage.VALIDATE,
+        run_status=RunStatus.READY,
+        series=1,
+        attempt=1,
+        next_attempt_at=None,
+        wait_seconds=None,
+        pages_done=0,
+        pages_total=None,
+        warnings=(),
+        error=None,
+        client_tag=job.client_tag,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        finished_at=None,
+        deadline_at=row.deadline_at,
+        expires_at=row.expires_at,
+        age_seconds=0.0,
+        deleted=False,
+        expired=False,
+    )
