@@ -402,6 +402,20 @@ async def test_a_result_comes_in_the_form_that_is_asked_for(api: Api, client: ht
     assert same.status_code == 304
 
 
+async def test_a_result_says_what_every_stage_warned_of(api: Api, client: httpx.AsyncClient):
+    """Else a page that could not be read is missing from the result, and nothing in it says so."""
+    job_id = await completed(api, client)
+    await rows(
+        api.database,
+        """UPDATE job SET warnings = '[{"code": "page_failed", "pages": [2]}]' WHERE id = :id RETURNING 1""",
+        id=UUID(job_id),
+    )
+
+    result = (await client.get(f"/v1/jobs/{job_id}/result")).json()
+
+    assert result["warnings"] == [{"code": "page_failed", "pages": [2]}]
+
+
 async def test_a_result_that_is_not_there_says_why(api: Api, client: httpx.AsyncClient):
     """'Not found' would send people looking for a wrong id."""
     waiting = (await submitted(client))["id"]
@@ -471,7 +485,7 @@ async def test_the_stream_of_a_finished_job_replays_and_ends(api: Api, client: h
 
     assert stream.headers["content-type"].startswith("text/event-stream")
     assert [line for line in stream.text.splitlines() if line.startswith("id: ")] == [f"id: {n}" for n in range(1, 7)]
-    assert 'event: progress\ndata: {"pages_done":0,"pages_total":3}' in stream.text
+    assert 'event: progress\ndata: {"pages_done":3,"pages_total":3}' in stream.text
     assert rest.text.count("id: ") == 1
     assert "event: completed" in rest.text
     assert over.status_code == 204
