@@ -96,6 +96,7 @@ class Runner:
     async def work(self, claimed: Claimed) -> None:
         """Run the claim's handler and record its outcome; returns when the delivery may be acknowledged."""
         claim = claimed.claim
+        metrics.QUEUE_WAIT_SECONDS.labels(lane=claim.lane.value).observe(max(0.0, claimed.waited.total_seconds()))
         in_flight = metrics.IN_FLIGHT.labels(stage=claim.stage.value)
         with self._liveness.holding(claim) as lost, in_flight.track_inprogress():
             began = self._clock.monotonic()
@@ -236,6 +237,8 @@ class Runner:
         if await self._insist(Record(moves.release(claim))):
             metrics.RELEASES.labels(stage=claim.stage.value).inc()
             log.info("claim_released", job_id=str(claim.job_id), stage=claim.stage.value)
+        else:
+            self._fenced(claim)
 
     def _fenced(self, claim: Claim) -> None:
         metrics.FENCED.labels(stage=claim.stage.value).inc()
@@ -250,8 +253,6 @@ class Runner:
         metrics.STAGE_SECONDS.labels(stage=claim.stage.value, outcome=outcome).observe(seconds)
         if move.retry_in is not None:
             metrics.RETRIES.labels(stage=claim.stage.value, code=code).inc()
-        if move.letter is not None:
-            metrics.DEAD_LETTER_ARRIVALS.labels(stage=claim.stage.value, code=code).inc()
         if move.state.terminal:
             metrics.COMPLETIONS.labels(kind=claimed.kind, outcome=move.state.value, code=code).inc()
         log.info(
