@@ -10,8 +10,10 @@ import uvicorn
 import uvloop
 
 from intake.app import create_app
+from intake.problems import ProblemCode
 from intake.services import opened
-from schema.runtime import failpoints, logs
+from schema.domain.kinds import Kind
+from schema.runtime import failpoints, logs, metrics
 from schema.runtime.lifecycle import stop_on_signals
 from schema.runtime.settings import IntakeSettings
 
@@ -40,6 +42,8 @@ def main() -> None:
     settings = IntakeSettings()
     failpoints.arm(settings.failpoints)
     logs.configure("intake", settings.log_level)
+    refusals = (ProblemCode.OVERLOADED, ProblemCode.TOO_MANY_JOBS, ProblemCode.DOCUMENT_TOO_LARGE)
+    metrics.prepare_intake(kinds=[kind.value for kind in Kind], refusals=[code.value for code in refusals])
     uvloop.run(serve(settings))
 
 

@@ -13,7 +13,7 @@ from schema.db.engine import Database
 from schema.db.wake import Waker
 from schema.domain.limits import DocumentLimits
 from schema.domain.states import Stage
-from schema.runtime import failpoints, logs
+from schema.runtime import failpoints, logs, metrics
 from schema.runtime.blobs import Blobs
 from schema.runtime.clock import SystemClock
 from schema.runtime.lifecycle import Health, serve_health, stop_on_signals, supervise
@@ -60,6 +60,7 @@ async def run(stages: Sequence[Stage], settings: StagesSettings) -> None:
         )
         health.checks.append(lambda: [] if liveness.is_ready else ["liveness lock not held"])
         fed = lanes(stages, settings)
+        metrics.prepare_stages(fed)
         workshop = equip(fed, settings=settings, limits=DocumentLimits(), blobs=blobs)
         await workshop.start()
         stack.push_async_callback(workshop.close)

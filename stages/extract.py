@@ -10,6 +10,7 @@ from schema.domain.errors import ErrorCode, TransientError
 from schema.domain.limits import DocumentLimits
 from schema.domain.options import JobOptions
 from schema.domain.outcomes import Completed, Warning_
+from schema.runtime import metrics
 from schema.wire.pages import Attachment, ExtractedPage
 from schema.wire.results import PageSource
 from stages.sandbox.settings import Budget
@@ -120,6 +121,7 @@ class Pages:
         if number in self._pages or not 1 <= number <= self.max_pages or not self.options.wants(number):
             raise TransientError(ErrorCode.INVALID_OUTPUT)
         self._pages[number] = event["page"]
+        metrics.PAGES.labels(outcome=page.source.value).inc()
         await self._keep(page)
 
     def completed(self, answer: dict[str, Any]) -> Completed:
@@ -134,6 +136,7 @@ class Pages:
             raise TransientError(ErrorCode.INVALID_OUTPUT) from None
         if not self._pages or len(self._pages.keys() | set(ending.failed)) != self.wanted:
             raise TransientError(ErrorCode.INVALID_OUTPUT)
+        metrics.PAGES.labels(outcome="failed").inc(len(ending.failed))
         pages = [self._pages[number] for number in self.numbers()]
         empty = tuple(page["number"] for page in pages if not page["text"].strip())
         warnings = ((PAGE_FAILED, tuple(ending.failed)), (NO_TEXT, empty))

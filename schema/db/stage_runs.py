@@ -33,6 +33,7 @@ class Claimed:
     input_blob_key: str | None
     input_sha256: str | None
     traceparent: str | None
+    waited: timedelta
 
 
 # Both forms end in the same rows. ``claims`` is what differs: which run may be had, and what it costs.
@@ -68,6 +69,7 @@ WITH claimed AS (
 )
 SELECT c.job_id, c.stage, c.lane, c.series, c.attempt, c.lost, c.fencing_token,
        j.tenant_id, j.kind, j.options, j.traceparent, j.deadline_at - now() AS time_left,
+       now() - c.issued_at AS waited,
        d.sha256, d.size_bytes, d.declared_type, d.media_type, d.storage_key,
        o.content AS input_content, o.blob_key AS input_blob_key, o.sha256 AS input_sha256
 FROM claimed c
@@ -221,6 +223,7 @@ def _claimed(row: Row[Any]) -> Claimed:
         input_blob_key=row.input_blob_key,
         input_sha256=row.input_sha256,
         traceparent=row.traceparent,
+        waited=row.waited,
     )
 
 

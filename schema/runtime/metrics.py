@@ -1,8 +1,13 @@
 """Every metric, with kind and unit. Labels are ``stage outcome code queue lane kind`` and the like: never an id."""
 
+from collections.abc import Iterable
+from itertools import product
 from typing import Final
 
 from prometheus_client import Counter, Gauge, Histogram
+
+from schema.domain.errors import MEANINGS
+from schema.domain.states import AttemptOutcome, JobState, Lane, Stage
 
 SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900)
 
@@ -46,3 +51,35 @@ QUEUE_CONSUMERS = Gauge("docstage_queue_consumers", "Consumers of a queue.", ["q
 SWEPT = Counter("docstage_sweeper_actions_total", "Rows that a sweeper rule healed.", ["rule"])
 SWEEP_TIMESTAMP = Gauge("docstage_sweeper_last_timestamp_seconds", "When the last full sweep ended (Unix time).")
 SWEEP_SECONDS = Histogram("docstage_sweep_seconds", "Time a full sweep took.", buckets=SECONDS)
+
+
+def prepare_stages(lanes: Iterable[Lane]) -> None:
+    """Set what a consumer counts to zero, because a rate over a series that does not exist yet shows nothing.
+
+    A first failure would otherwise be invisible: the step from no series to 1 is no increase to Prometheus.
+    """
+    names = [lane.value for lane in lanes]
+    stages = sorted({Lane(name).stage.value for name in names})
+    retryable = [code.value for code, meaning in MEANINGS.items() if meaning.retryable]
+    _zero(QUEUE_WAIT_SECONDS, names)
+    _zero(STAGE_SECONDS, stages, [AttemptOutcome.COMPLETED.value, AttemptOutcome.TRANSIENT.value])
+    _zero(RETRIES, stages, retryable)
+    _zero(TAKEOVERS, stages, ["lock_free", "lease_expired"])
+    for counter in (FENCED, RELEASES, IN_FLIGHT):
+        _zero(counter, stages)
+    _zero(CHILD_KILLS, ["timeout", "silence", "memory", "crash", "cancelled", "recycled"])
+    _zero(PAGES, ["text_layer", "ocr", "docx", "text", "failed"] if Stage.EXTRACT.value in stages else [])
+
+
+def prepare_intake(kinds: Iterable[str], refusals: Iterable[str]) -> None:
+    """Set what intake counts to zero."""
+    kinds = list(kinds)
+    _zero(ARRIVALS, kinds)
+    _zero(COMPLETIONS, kinds, [JobState.CANCELLED.value], [""])
+    _zero(REFUSALS, refusals)
+
+
+def _zero(metric: Counter | Gauge | Histogram, *labels: Iterable[str]) -> None:
+    """Make the series of every combination of label values."""
+    for values in product(*labels):
+        metric.labels(*values)
