@@ -155,11 +155,10 @@ class Blobs:
                 size += len(chunk)
                 buffer += chunk
                 while len(buffer) >= PART_BYTES:
-                    with memoryview(buffer) as view:
-                        part = bytes(view[:PART_BYTES])
-                    del buffer[:PART_BYTES]
-                    await self._send_part(upload, part)
-            await self._finish(upload, bytes(buffer))
+                    await self._settle(upload)
+                    await self._send_part(upload, _taken(buffer, PART_BYTES))
+            await self._settle(upload)
+            await self._finish(upload, _taken(buffer, len(buffer)))
         except BaseException:
             await asyncio.shield(self._undo(upload))
             raise
@@ -230,11 +229,10 @@ class Blobs:
         return asyncio.get_running_loop().run_in_executor(self._pool, run)
 
     async def _send_part(self, upload: _Upload, body: bytes) -> None:
-        """Send a part once the one before it is through, while the next is being filled."""
+        """Send a part while the next is being filled; the one before it must be through."""
         if upload.upload_id is None:
             begun = await self._call(self._client.create_multipart_upload, Bucket=self._bucket, Key=upload.key)
             upload.upload_id = begun["UploadId"]
-        await self._settle(upload)
         upload.running = self._start(self._part, upload, upload.upload_id, len(upload.parts) + 1, body)
 
     async def _finish(self, upload: _Upload, rest: bytes) -> None:
@@ -311,6 +309,14 @@ class Blobs:
             self._client.abort_multipart_upload(Bucket=self._bucket, Key=key, UploadId=upload_id)
         except self._client.exceptions.NoSuchUpload:
             return
+
+
+def _taken(buffer: bytearray, size: int) -> bytes:
+    """Take the first bytes out of a buffer."""
+    with memoryview(buffer) as view:
+        taken = bytes(view[:size])
+    del buffer[:size]
+    return taken
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from schema.runtime.blobs import Blobs, document_key
 from schema.runtime.settings import StoreSettings
 from tests.support.api import PDF, form
 from tests.support.eventually import eventually
+from tests.support.services import Services
 from tests.support.system import System
 
 BOUNDARY = "xyzzy"
@@ -41,7 +42,7 @@ def peak_bytes(pid: int) -> int:
     raise AssertionError
 
 
-async def test_an_upload_of_100_mb_needs_no_more_memory_than_one_of_10(system: System, environment: dict[str, str]):
+async def test_an_upload_of_100_mb_needs_no_more_memory_than_one_of_30(system: System, environment: dict[str, str]):
     """A few large files at once must not take the process down with every other client's upload."""
     digest = hashlib.sha256(PDF)
 
@@ -55,14 +56,14 @@ async def test_an_upload_of_100_mb_needs_no_more_memory_than_one_of_10(system: S
 
     pid = system.processes["intake"].pid
     async with system.client() as client:
-        await client.post("/v1/jobs", content=body(10), headers=MULTIPART)
+        await client.post("/v1/jobs", content=body(30), headers=MULTIPART)
         small = peak_bytes(pid)
         digest = hashlib.sha256(PDF)
 
         answer = await client.post("/v1/jobs", content=body(99), headers=MULTIPART)
 
     assert answer.status_code == 202, answer.text
-    assert peak_bytes(pid) - small < 16 * MIB
+    assert peak_bytes(pid) - small < 10 * MIB
     values = {name.removeprefix("DOCSTAGE_").lower(): value for name, value in environment.items()}
     blobs = Blobs.connect(StoreSettings(**values))
     stored = await blobs.get(document_key(UUID(answer.json()["id"])))
@@ -172,3 +173,40 @@ async def test_the_log_has_one_line_per_request_and_no_content(system: System):
     assert '"status": 202' in lines()[0]
     for secret in ("severance", system.key, os.fsdecode(b"Bearer")):
         assert secret not in system.logs()
+
+
+async def test_a_database_restart_costs_only_the_requests_of_that_moment(system: System, services: Services):
+    """W16: 503 while it is gone, and the first request after it is served again, with every kept connection dead."""
+    async with system.client() as client:
+        await asyncio.gather(*(client.get("/v1/jobs") for _ in range(8)))
+        services.postgres.stop()
+        during = await client.post("/v1/jobs", **form())
+        services.postgres.start()
+
+        async def accepted() -> bool:
+            return (await client.post("/v1/jobs", **form())).status_code == 202
+
+        await eventually(accepted)
+        after = await asyncio.gather(*(client.get("/v1/jobs") for _ in range(8)))
+
+    assert (during.status_code, during.json()["code"]) == (503, "dependency_unavailable")
+    assert [answer.status_code for answer in after] == [200] * 8
+
+
+async def test_a_store_that_hangs_is_503_and_takes_no_job(system: System, services: Services):
+    """W17: a frozen store must not freeze the API, nor make a job without its document."""
+    process = system.process("impatient", "intake", DOCSTAGE_S3_TIMEOUT_SECONDS="1")
+    await system.start(process)
+    headers = {"Authorization": f"Bearer {system.key}"}
+    async with httpx.AsyncClient(base_url=process.url, headers=headers, timeout=60) as client:
+        services.s3.pause()
+        try:
+            during = await client.post("/v1/jobs", **form())
+            listed = await client.get("/v1/jobs")
+            ready = await client.get("/readyz")
+        finally:
+            services.s3.resume()
+
+    assert (during.status_code, during.json()["code"]) == (503, "dependency_unavailable")
+    assert listed.json()["jobs"] == []
+    assert (ready.status_code, "missing: object store" in ready.text) == (503, True)
