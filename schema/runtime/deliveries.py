@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from aiormq.abc import DeliveredMessage
 from aiormq.channel import Channel
+from aiormq.exceptions import AMQPError
 
 from schema.runtime import metrics
 from schema.runtime.amqp import BrokerUnavailableError, answered
@@ -93,12 +94,12 @@ class Consumer:
             return
         self.taking = False
         metrics.CONSUMER_ACTIVE.labels(self.queue).set(0)
-        with suppress(BrokerUnavailableError):
+        with suppress(BrokerUnavailableError, AMQPError):
             await answered(self.channel.basic_cancel(self.tag, timeout=RPC_SECONDS), RPC_SECONDS)
 
     async def close(self) -> None:
         """Stop, then give back whatever was not acknowledged."""
         await self.stop()
         self.acking = False
-        with suppress(BrokerUnavailableError):
+        with suppress(BrokerUnavailableError, AMQPError):
             await answered(self.channel.close(), RPC_SECONDS)

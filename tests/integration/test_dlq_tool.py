@@ -13,7 +13,7 @@ from dlq_tools.cli import NOTHING, OK, STOPPED, run
 from dlq_tools.redrive import BulkRedrive, Ending, Plan
 from publisher.relay import Relay
 from schema.db import dead_letters
-from schema.db.dead_letters import LetterFilter
+from schema.db.dead_letters import LetterFilter, LetterState
 from schema.db.redrives import RedriveAnswer, redrive
 from schema.domain.decisions import Advance
 from schema.domain.errors import ErrorCode
@@ -105,6 +105,45 @@ async def test_a_letter_whose_document_is_gone_stays_as_it_is(database):
 
     assert answers == {letter.id: RedriveAnswer.GONE}
     assert (await _letters(database))[0].state == "open"
+
+
+async def test_an_unreadable_body_met_again_after_its_letter_was_closed_opens_it_again(database):
+    """Somebody said it was dealt with; it was not, and the alarm has to ring again."""
+
+    async def meet():
+        async with database.transaction() as conn:
+            await dead_letters.record_unreadable(
+                conn, code=ErrorCode.UNREADABLE_MESSAGE, body=b"?", job_id=None, queue="q"
+            )
+
+    await meet()
+    await meet()
+    (letter,) = await _letters(database)
+    async with database.transaction() as conn:
+        await dead_letters.close(conn, ids=[letter.id], state=LetterState.DISCARDED, by=BY, note="a test")
+    await meet()
+
+    (again,) = await _letters(database)
+    assert (again.id, again.state, again.seen) == (letter.id, "open", 3)
+    assert [entry["action"] for entry in again.history] == ["discarded", "reopened"]
+    assert len(await rows(database, "SELECT id FROM outbox_event WHERE kind = 'dead_letter'")) == 2
+
+
+async def test_redriving_an_unreadable_message_of_a_living_job_gives_the_job_its_message_back(database):
+    """The job never failed; it only lost a message, which is made anew from its row."""
+    job = await accepted_job(database)
+    async with database.transaction() as conn:
+        await dead_letters.record_unreadable(
+            conn, code=ErrorCode.UNREADABLE_MESSAGE, body=b"?", job_id=job.id, queue="q"
+        )
+    (letter,) = await _letters(database)
+
+    async with database.transaction() as conn:
+        answers = await redrive(conn, [letter.id], by=BY, note="x")
+
+    assert answers == {letter.id: RedriveAnswer.REDRIVEN}
+    (owed,) = await rows(database, "SELECT payload FROM outbox_event WHERE kind = 'stage'")
+    assert (owed["payload"]["job_id"], owed["payload"]["series"]) == (str(job.id), 1)
 
 
 async def test_the_tool_asks_for_a_reason_and_for_letters(tool):

@@ -51,7 +51,8 @@ async def test_mixed_delays_come_back_in_the_order_of_their_times_and_never_earl
 async def test_a_burst_with_jitter_comes_back_spread_over_its_window(amqp_url):
     """A thousand failures of one instant must not become a thousand retries of one instant."""
     draw = random.Random(7)
-    delays = [timedelta(seconds=draw.uniform(2, 4)) for _ in range(300)]
+    first, window = 4, 6
+    delays = [timedelta(seconds=draw.uniform(first, first + window)) for _ in range(300)]
     async with topology_session(amqp_url) as session, inbox(amqp_url, lane_queue(Lane.VALIDATE)) as box:
         began = asyncio.get_running_loop().time()
         await asyncio.gather(*(_send(session, Lane.VALIDATE, delay, "x") for delay in delays))
@@ -59,8 +60,9 @@ async def test_a_burst_with_jitter_comes_back_spread_over_its_window(amqp_url):
 
     tenths = [0] * 10
     for at in box.times:
-        tenths[min(9, max(0, int((at - began - 2) * 5)))] += 1
-    assert max(tenths) < len(delays) * 0.4
+        tenths[min(9, max(0, int((at - began - first) / window * 10)))] += 1
+    # A tenth would be ideal; a machine that stalls for a second or two must not fail this, a lump has to.
+    assert max(tenths) < len(delays) * 0.6
 
 
 async def test_retries_that_nobody_takes_are_parked_and_the_ladder_goes_on(amqp_url, services):
