@@ -1,0 +1,62 @@
+"""P5: a killed worker costs milliseconds, and at most one page."""
+
+import pytest
+
+from tests.support import documents
+from tests.support.eventually import eventually
+from tests.support.factories import rows
+from tests.support.oracle import verify
+from tests.support.system import System
+
+PAGES = 6
+
+
+@pytest.fixture
+async def running(own_system: System) -> System:
+    """Everything, with two workers on extract."""
+    await own_system.start(
+        own_system.process("intake", "intake"),
+        own_system.process("publisher", "publisher"),
+        own_system.stages("rest", "validate", "normalize", "persist"),
+        own_system.stages("first", "extract", DOCSTAGE_FAILPOINTS="page_kept=kill@3"),
+    )
+    return own_system
+
+
+async def test_a_scan_goes_on_where_the_killed_worker_left_it(running):
+    """Killed after its third page: the heir reads the other pages and no page twice, and progress never goes back."""
+    job_id = await running.submit(documents.scan(*(f"This is page {page}." for page in range(1, PAGES + 1))))
+    assert await running.processes["first"].wait() == -9
+    kept = await rows(running.database, "SELECT page FROM page_text WHERE job_id = :id", id=job_id)
+    done = (await running.status(job_id))["progress"]["pages_done"]
+
+    await running.start(running.stages("second", "extract"))
+    job = await running.finished(job_id)
+
+    assert (len(kept), done) == (3, 3)
+    assert (job["status"], job["progress"]["pages_done"]) == ("completed", PAGES)
+    verdict = await verify(running.database, job_id)
+    assert [a["outcome"] for a in verdict.attempts if a["stage"] == "extract"] == ["worker_lost", "completed"]
+    assert f'docstage_pages_total{{outcome="ocr"}} {PAGES - 3}.0' in await running.processes["second"].metrics()
+
+
+async def test_a_worker_that_waits_takes_over_at_once(running):
+    """The heir is there already: the redelivery finds the owner's lock free and does not wait for the lease."""
+    running.processes["first"].close()
+    first = running.stages("one", "extract", DOCSTAGE_LEASE_SECONDS="600")
+    await running.start(first)
+    job_id = await running.submit(documents.scan(*(f"This is page {page}." for page in range(1, PAGES + 1))))
+    await eventually(lambda: _pages(running, job_id))
+    await running.start(running.stages("two", "extract", DOCSTAGE_LEASE_SECONDS="600"))
+
+    first.kill()
+
+    job = await running.finished(job_id)
+    assert job["status"] == "completed"
+    verdict = await verify(running.database, job_id)
+    # A lease of ten minutes could not have run out: it was the lock that told.
+    assert [a["outcome"] for a in verdict.attempts if a["stage"] == "extract"] == ["worker_lost", "completed"]
+
+
+async def _pages(system: System, job_id: str) -> bool:
+    return bool(await rows(system.database, "SELECT 1 FROM page_text WHERE job_id = :id", id=job_id))
