@@ -33,6 +33,8 @@ class Sweeper:
         self._database = database
         self._rules = rules
         self._healed = healed
+        for name in rules:
+            metrics.SWEPT.labels(name)  # a rate over a series that does not exist yet shows nothing
 
     async def run(self) -> None:
         """Sweep for ever, at once again where a rule found more than it may heal at a time."""
