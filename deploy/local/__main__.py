@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-from deploy.local import compose, demo, env_file, packages, services, slots, supervisor, virtualenv
+from deploy.local import application, compose, demo, env_file, packages, services, slots, supervisor, virtualenv
 from deploy.local.compose import Compose
 from deploy.local.console import Console, LauncherError
 from deploy.local.instance import LOCAL, Instance, locked
@@ -68,8 +68,9 @@ def _status(name: str, _: Console) -> None:
 
 
 def _logs(name: str, _: Console) -> None:
-    """Follow the logs."""
-    files = sorted(str(path) for path in Instance.named(name).logs.glob("*.log"))
+    """Follow the logs of the processes; those of the services lie beside them."""
+    logs = Instance.named(name).logs
+    files = [str(logs / f"{process}.log") for process in (*application.PORT_NAMES, "supervisor")]
     os.execvp("tail", ["tail", "-n", "20", "-F", *files])  # noqa: S606 - hands the terminal over
 
 

@@ -14,6 +14,9 @@ from deploy.local.console import LauncherError
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCAL = ROOT / ".local"
+ADMIN_GRPC_OFFSET = 10_000
+# SeaweedFS's worker looks for its admin's second port at this distance, whatever port the admin was told to use.
+_TWINS = {"admin": ADMIN_GRPC_OFFSET}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +51,22 @@ class State:
 
     def move_taken_ports(self, names: Sequence[str]) -> list[str]:
         """Choose anew those of the named ports that another program has taken; return their names."""
-        taken = [name for name in names if not ports.is_free(self.port(name))]
+        taken = [name for name in names if not self._is_free(name)]
         for name in taken:
             self._choose_port(name)
         return taken
 
     def _choose_port(self, name: str) -> int:
         chosen = self._read("ports")
-        port = ports.pick([int(taken) for taken in chosen.values()])
+        twin = _TWINS.get(name, 0)
+        taken = {int(port) + offset for other, port in chosen.items() for offset in (0, _TWINS.get(other, 0))}
+        port = ports.pick(taken, twin=twin)
         self._write("ports", {**chosen, name: str(port)})
         return port
+
+    def _is_free(self, name: str) -> bool:
+        port = self.port(name)
+        return ports.is_free(port) and ports.is_free(port + _TWINS.get(name, 0))
 
     def _read(self, section: str) -> dict[str, str]:
         return self._sections().get(section, {})

@@ -12,6 +12,24 @@ _RANGE_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _TRIES = 200
 
 
+def pick(taken: Collection[int], *, twin: int = 0) -> int:
+    """Return a free port that is not in ``taken``, whose neighbour ``twin`` ports above is free as well.
+
+    Ports come from below the ephemeral range: there no client's own end of a connection can take the port of a
+    service that is being restarted.
+
+    Raises:
+        LauncherError: there is none.
+    """
+    highest = _lowest_ephemeral() - 1 - twin
+    for _ in range(_TRIES):
+        port = random.randint(_LOWEST, highest)  # noqa: S311 - spreads instances, hides nothing
+        if not {port, port + twin} & set(taken) and is_free(port) and is_free(port + twin):
+            return port
+    message = f"no free port between {_LOWEST} and {highest}"
+    raise LauncherError(message)
+
+
 def is_free(port: int) -> bool:
     """Tell whether nothing listens on ``port`` of any address.
 
@@ -24,21 +42,6 @@ def is_free(port: int) -> bool:
         except OSError:
             return False
     return True
-
-
-def pick(taken: Collection[int]) -> int:
-    """Return a free port that is not in ``taken``.
-
-    Ports come from below the ephemeral range: there no client's own end of a connection can take the port of a
-    service that is being restarted.
-    """
-    highest = _lowest_ephemeral() - 1
-    for _ in range(_TRIES):
-        port = random.randint(_LOWEST, highest)  # noqa: S311 - spreads instances, hides nothing
-        if port not in taken and is_free(port):
-            return port
-    message = f"no free port between {_LOWEST} and {highest}"
-    raise LauncherError(message)
 
 
 def _lowest_ephemeral() -> int:

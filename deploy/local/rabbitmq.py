@@ -68,9 +68,9 @@ class RabbitMQ(Service):
             "raft.wal_max_size_bytes = 67108864",
             "vm_memory_high_watermark.relative = 0.4",
             "disk_free_limit.absolute = 200MB",
-            "log.console = true",
-            "log.console.level = info",
-            "log.file = false",
+            "log.console = false",
+            f"log.file = {self.instance.logs / 'rabbitmq-node.log'}",
+            "log.file.level = info",
         ]
         self._config.write_text("\n".join([*lines, ""]), encoding="utf-8")
         self._config.chmod(0o600)
@@ -115,7 +115,6 @@ class RabbitMQ(Service):
             "RABBITMQ_ENABLED_PLUGINS_FILE": str(self._plugins),
             "RABBITMQ_GENERATED_CONFIG_DIR": f"{home}/generated",
             "RABBITMQ_PID_FILE": f"{home}/pid",
-            "RABBITMQ_LOG": "-color",
             "RABBITMQ_DIST_PORT": str(self.state.port("erlang")),
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
             "ERL_EPMD_PORT": epmd_port,

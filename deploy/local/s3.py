@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from deploy.local.console import LauncherError
 from deploy.local.daemon import Daemon, base_environment, wait_until
-from deploy.local.instance import ROOT, write_private
+from deploy.local.instance import ADMIN_GRPC_OFFSET, ROOT, write_private
 from deploy.local.s3_request import S3Account
 from deploy.local.service import Service
 
@@ -22,7 +22,7 @@ WEED = ROOT / ".venv" / "bin" / "weed"
 _SETTLE_SECONDS = 30.0
 # SeaweedFS puts one socket per gRPC port there, whatever TMPDIR says, and does not remove it.
 _SOCKETS = Path("/tmp")  # noqa: S108 - named by the program, not by us
-_PARTS = ("master", "volume", "filer", "s3", "admin")
+_PARTS = ("master", "volume", "filer", "s3")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class S3(Service):
     """SeaweedFS in one process, on loopback, told to flush each object to disk before it answers."""
 
     name: ClassVar[str] = "s3"
-    port_names: ClassVar[Sequence[str]] = tuple(f"{part}{kind}" for part in _PARTS for kind in ("", "_grpc"))
+    port_names: ClassVar[Sequence[str]] = (*(f"{part}{kind}" for part in _PARTS for kind in ("", "_grpc")), "admin")
     secret_names: ClassVar[Sequence[str]] = ("s3_access_key", "s3_secret_key")
     grace_seconds: ClassVar[float] = 10.0
 
@@ -56,11 +56,12 @@ class S3(Service):
             for part in _PARTS
             for kind, suffix in (("", ""), ("_grpc", ".grpc"))
         ]
+        admin = self.state.port("admin")
         argv = [
             *(str(WEED), "-logtostderr=true", "mini", f"-dir={self._home / 'data'}"),
             *("-ip=127.0.0.1", "-ip.bind=127.0.0.1", *listening, f"-s3.config={self._config}"),
             *("-s3.port.iceberg=0", "-s3.port.lance=0", "-webdav=false", "-admin.ui=false"),
-            "-master.telemetry=false",
+            *(f"-admin.port={admin}", f"-admin.port.grpc={admin + ADMIN_GRPC_OFFSET}", "-master.telemetry=false"),
         ]
         return [Daemon(self.name, self.instance, argv=argv, cwd=self._home)]
 
@@ -144,6 +145,7 @@ class S3(Service):
         return done.stdout
 
     def _remove_sockets(self) -> None:
-        for name in self.port_names:
-            for socket in _SOCKETS.glob(f"seaweedfs-*-{self.state.port(name)}.sock"):
+        known = [self.state.port(name) for name in self.port_names]
+        for port in (*known, self.state.port("admin") + ADMIN_GRPC_OFFSET):
+            for socket in _SOCKETS.glob(f"seaweedfs-*-{port}.sock"):
                 socket.unlink(missing_ok=True)

@@ -69,7 +69,7 @@ class Service(ABC):
         for daemon in self.daemons():
             daemon.start()
         if not wait_until(lambda: not self.running() or self.healthy(), self.start_seconds) or not self.running():
-            message = f"{self.name} did not start; see {self.instance.logs}/{self.daemons()[-1].name}.log"
+            message = f"{self.name} did not start; see {self.instance.logs}"
             raise LauncherError(message)
         self.settle()
 
