@@ -11,7 +11,6 @@ from PIL import (
     JpegImagePlugin,
     PngImagePlugin,
     TiffImagePlugin,
-    UnidentifiedImageError,
     WebPImagePlugin,
 )
 
@@ -19,7 +18,7 @@ from schema.domain.errors import ErrorCode, PermanentError
 from schema.domain.limits import DocumentLimits
 from stages.adapters.ocr import Picture, TextRecognizer
 from stages.adapters.pages import PageError, PageText
-from stages.adapters.source import Source
+from stages.adapters.source import Source, is_damage
 
 # Sizes are checked against our own limit before a pixel is decoded; Pillow's only warns.
 Image.MAX_IMAGE_PIXELS = None
@@ -133,14 +132,11 @@ def _resolution(image: Image.Image) -> int | None:
 
 @contextmanager
 def _pillow_errors(instead: PermanentError | PageError) -> Iterator[None]:
-    """Turn what Pillow raises about damaged files into ``instead``.
-
-    Pillow reports damage as ``OSError`` without a number; one with a number is the machine's own trouble.
-    """
+    """Turn what Pillow raises about damaged files into ``instead``."""
     try:
         yield
     except OSError as error:
-        if error.errno is not None and not isinstance(error, UnidentifiedImageError):
+        if not is_damage(error):
             raise
         raise instead from None
     except (

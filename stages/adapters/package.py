@@ -13,7 +13,7 @@ from lxml import etree
 
 from schema.domain.errors import ErrorCode, PermanentError
 from schema.domain.limits import MIB, DocumentLimits
-from stages.adapters.source import Source
+from stages.adapters.source import Source, is_damage
 
 _CHUNK_BYTES: Final = 64 * 1024
 # Small parts may be packed as tightly as they like; a few kilobytes of spaces are no bomb.
@@ -198,5 +198,9 @@ def _zip_errors() -> Iterator[None]:
     """Turn what zipfile raises about damaged archives into ``corrupt_document``."""
     try:
         yield
+    except OSError as error:
+        if not is_damage(error):
+            raise
+        raise PermanentError(ErrorCode.CORRUPT_DOCUMENT) from None
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError):
         raise PermanentError(ErrorCode.CORRUPT_DOCUMENT) from None

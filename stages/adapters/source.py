@@ -1,9 +1,19 @@
 """A document's bytes, in memory or in a file."""
 
+import errno
 import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+
+def is_damage(error: OSError) -> bool:
+    """Say whether a library's ``OSError`` is about the document and not about this machine.
+
+    Libraries raise it without a number for damage that they notice, and the kernel with ``EINVAL`` when
+    damage sends them to a place before the file's beginning.
+    """
+    return error.errno in {None, errno.EINVAL}
 
 
 @dataclass(frozen=True, slots=True)

@@ -309,3 +309,15 @@ def test_an_archive_with_a_password_needs_a_password():
         _read(bytes(data))
 
     assert caught.value.code is ErrorCode.PASSWORD_REQUIRED
+
+
+@pytest.mark.parametrize("lost", [50, 300])
+def test_a_file_that_lost_its_beginning_is_corrupt(tmp_path, lost):
+    """Its directory then points to before the file, which the kernel refuses, not the library."""
+    file = tmp_path / "document"
+    file.write_bytes(docx(paragraph("x"))[lost:])
+
+    with pytest.raises(PermanentError) as caught:
+        DocxReader(Source(path=file), DocumentLimits())
+
+    assert caught.value.code is ErrorCode.CORRUPT_DOCUMENT
