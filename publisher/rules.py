@@ -19,6 +19,7 @@ from schema.domain.errors import ErrorCode
 from schema.domain.moves import Move, fail, lose
 from schema.domain.runs import RunView
 from schema.domain.states import AttemptOutcome, Lane, RunStatus
+from schema.runtime import metrics
 from schema.runtime.settings import PublisherSettings
 from schema.wire.queues import DLQ_TTL
 
@@ -105,7 +106,10 @@ class JobRules:
             free = await lock_jobs(conn, found, skip_locked=True)
             runs = await stage_runs.read_current(conn, list(free))
             decided = [move for move in map(decide, runs.values()) if move is not None]
-            return sum(await moves.apply(conn, decided)) if decided else 0
+            written = await moves.apply(conn, decided) if decided else []
+        for move in (move for move, was in zip(decided, written, strict=True) if was):
+            metrics.count_end(move, runs[move.job_id].kind)
+        return sum(written)
 
     def _remember(self, measured: Mapping[Lane, LaneProgress]) -> None:
         """Keep how far each lane has come: a sample may miss what an earlier one has seen."""

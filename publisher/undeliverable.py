@@ -73,8 +73,10 @@ class UndeliverableReader:
                 return arrival.value
             if await reissue(conn, [Reissue(run)], once_per_series=True):
                 return "reissued"
-            await moves.apply(conn, [_give_up(run)])
-            return "gave_up"
+            given_up = _give_up(run)
+            await moves.apply(conn, [given_up])
+        metrics.count_end(given_up, run.kind)
+        return "gave_up"
 
 
 def _give_up(run: RunView) -> Move:

@@ -110,9 +110,11 @@ class Reception:
     async def _succeed(self, message: StageMessage, run: RunView, reason: str) -> tuple[Claimed | None, bool]:
         """Take over, or give the run up when it has cost too many workers."""
         if run.lost + 1 > self._lost_claims:
-            written = await self._ledger.record(Record(moves.lose(run, lost_claims=self._lost_claims)))
+            given_up = moves.lose(run, lost_claims=self._lost_claims)
+            written = await self._ledger.record(Record(given_up))
             if written:
                 self._count(message, "given_up")
+                metrics.count_end(given_up, run.kind)
             return None, written
         claimed = await self._ledger.take_over(run)
         if claimed is None:

@@ -253,8 +253,7 @@ class Runner:
         metrics.STAGE_SECONDS.labels(stage=claim.stage.value, outcome=outcome).observe(seconds)
         if move.retry_in is not None:
             metrics.RETRIES.labels(stage=claim.stage.value, code=code).inc()
-        if move.state.terminal:
-            metrics.COMPLETIONS.labels(kind=claimed.kind, outcome=move.state.value, code=code).inc()
+        metrics.count_end(move, Kind(claimed.kind))
         log.info(
             "attempt_ended",
             job_id=str(claim.job_id),

@@ -10,6 +10,7 @@ from sqlalchemy import Row, TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schema.db.locks import lock_jobs
+from schema.domain.kinds import Kind
 from schema.domain.runs import Claim, RunView
 from schema.domain.states import JobState, Lane, RunStatus, Stage
 from schema.wire.messages import StageMessage
@@ -94,7 +95,7 @@ _TAKE_OVER = text(
 _READ = text("""
 SELECT r.job_id, j.tenant_id, r.stage, r.lane, r.status, r.series, r.attempt, r.lost, r.fencing_token,
        r.worker_id, coalesce(r.lease_expires_at <= now(), false) AS lease_expired,
-       r.next_attempt_at - now() AS due_in, j.deadline_at - now() AS time_left, j.state, r.deferred_event
+       r.next_attempt_at - now() AS due_in, j.deadline_at - now() AS time_left, j.state, j.kind, r.deferred_event
 FROM stage_run r JOIN job j ON j.id = r.job_id
 WHERE (r.job_id, r.stage) IN (
     SELECT * FROM unnest(CAST(:jobs AS uuid[]), CAST(:stages AS text[])))
@@ -103,7 +104,7 @@ WHERE (r.job_id, r.stage) IN (
 _CURRENT = text("""
 SELECT r.job_id, j.tenant_id, r.stage, r.lane, r.status, r.series, r.attempt, r.lost, r.fencing_token,
        r.worker_id, coalesce(r.lease_expires_at <= now(), false) AS lease_expired,
-       r.next_attempt_at - now() AS due_in, j.deadline_at - now() AS time_left, j.state, r.deferred_event
+       r.next_attempt_at - now() AS due_in, j.deadline_at - now() AS time_left, j.state, j.kind, r.deferred_event
 FROM job j JOIN stage_run r ON r.job_id = j.id AND r.stage = j.current_stage
 WHERE j.id = ANY(CAST(:jobs AS uuid[]))
 """)
@@ -256,6 +257,7 @@ def _view(row: Row[Any]) -> RunView:
         due_in=row.due_in or _NO_DELAY,
         time_left=row.time_left,
         state=JobState(row.state),
+        kind=Kind(row.kind),
         deferred_event=row.deferred_event,
     )
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 from enum import StrEnum
 from uuid import UUID
 
+from schema.domain.kinds import Kind
 from schema.domain.states import JobState, Lane, RunStatus, Stage
 
 
@@ -29,6 +30,7 @@ class RunView:
     due_in: timedelta
     time_left: timedelta
     state: JobState
+    kind: Kind
     deferred_event: UUID | None = None
 
 

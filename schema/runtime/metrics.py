@@ -7,6 +7,8 @@ from typing import Final
 from prometheus_client import Counter, Gauge, Histogram
 
 from schema.domain.errors import MEANINGS
+from schema.domain.kinds import Kind
+from schema.domain.moves import Move
 from schema.domain.states import AttemptOutcome, JobState, Lane, Stage
 
 SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900)
@@ -51,6 +53,13 @@ QUEUE_CONSUMERS = Gauge("docstage_queue_consumers", "Consumers of a queue.", ["q
 SWEPT = Counter("docstage_sweeper_actions_total", "Rows that a sweeper rule healed.", ["rule"])
 SWEEP_TIMESTAMP = Gauge("docstage_sweeper_last_timestamp_seconds", "When the last full sweep ended (Unix time).")
 SWEEP_SECONDS = Histogram("docstage_sweep_seconds", "Time a full sweep took.", buckets=SECONDS)
+
+
+def count_end(move: Move, kind: Kind) -> None:
+    """Count a job that a committed move has ended; one that goes on is not counted."""
+    if move.state.terminal:
+        code = move.code.value if move.code else ""
+        COMPLETIONS.labels(kind=kind.value, outcome=move.state.value, code=code).inc()
 
 
 def prepare_stages(lanes: Iterable[Lane]) -> None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from schema.domain.ids import new_id
+from schema.domain.kinds import Kind
 from schema.domain.runs import Arrival, RunView, classify_arrival
 from schema.domain.states import JobState, Lane, RunStatus, Stage
 
@@ -25,6 +26,7 @@ def _run(status=RunStatus.READY, *, state=JobState.EXTRACTING, series=2, attempt
         due_in=timedelta(seconds=due_in),
         time_left=timedelta(hours=1),
         state=state,
+        kind=Kind.TEXT,
     )
 
 
