@@ -1,8 +1,8 @@
 """What extract hands to normalize: pages with their words and where each stands.
 
 Shape: a word is ``[text, x0, y0, x1, y1, confidence, line]``: a list, because a 600-page manual has
-300,000 of them. Boxes are fractions of the page, origin top left; ``line`` numbers the page's lines in
-reading order from 0, so that words of one line stay together.
+300,000 of them. Boxes are fractions of the page, or of its picture as turned upright, origin top left;
+``line`` numbers the page's lines in reading order from 0, so that words of one line stay together.
 """
 
 from typing import Annotated, Literal
