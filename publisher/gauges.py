@@ -1,18 +1,26 @@
 """What waits where, told as gauges by every publisher: whichever is scraped tells the same."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import Final
 
 from prometheus_client import Gauge
 
 from schema.db.engine import Database
 from schema.db.gauges import Count, Measures, measure
+from schema.domain.states import JobState, Lane, RunStatus
 from schema.runtime import metrics
 from schema.runtime.broker import BrokerSession
 from schema.wire.queues import topology
 
 PAUSE_SECONDS: Final = 5.0
+OUTBOX_KINDS: Final = (("stage",), ("dead_letter",))
+OPEN_STATES: Final = tuple((state.value,) for state in JobState if not state.terminal)
+OPEN_RUNS: Final = tuple(
+    (lane.value, status.value)
+    for lane, status in product(Lane, (RunStatus.READY, RunStatus.RUNNING, RunStatus.RETRYING))
+)
 
 
 class Gauges:
@@ -53,18 +61,20 @@ class Gauges:
 
 def show(measured: Measures) -> None:
     """Set the gauges; no other coroutine runs in between, so no scrape sees half of it."""
-    _replace(metrics.OUTBOX_ROWS, measured.outbox)
-    _replace(metrics.JOBS, measured.jobs)
-    _replace(metrics.RUNS, measured.runs)
-    _replace(metrics.DEAD_LETTERS, measured.letters)
+    _replace(metrics.OUTBOX_ROWS, measured.outbox, zero=OUTBOX_KINDS)
+    _replace(metrics.JOBS, measured.jobs, zero=OPEN_STATES)
+    _replace(metrics.RUNS, measured.runs, zero=OPEN_RUNS)
+    _replace(metrics.DEAD_LETTERS, measured.letters, zero=())
     metrics.OUTBOX_OLDEST_SECONDS.set(measured.outbox_oldest_seconds)
     metrics.DEAD_LETTER_OLDEST_SECONDS.set(measured.letter_oldest_seconds)
     for lane, seconds in measured.oldest_ready_seconds:
         metrics.OLDEST_READY_SECONDS.labels(lane).set(seconds)
 
 
-def _replace(gauge: Gauge, counts: Sequence[Count]) -> None:
-    """Set what there is and drop what there is no longer."""
+def _replace(gauge: Gauge, counts: Sequence[Count], *, zero: Iterable[tuple[str, ...]]) -> None:
+    """Set what there is, zero where it is known what there could be, and drop what there is no longer."""
     gauge.clear()
+    for labels in zero:
+        gauge.labels(*labels).set(0)
     for count in counts:
         gauge.labels(*count.labels).set(count.rows)
