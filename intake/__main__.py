@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+import sys
 from collections.abc import Iterator
 from typing import Final
 
@@ -17,6 +18,7 @@ from schema.runtime import failpoints, logs, metrics
 from schema.runtime.lifecycle import stop_on_signals
 from schema.runtime.settings import IntakeSettings
 
+BACKLOG: Final = 2048
 CLEANUP_SECONDS: Final = 5.0
 
 log = logs.get_logger()
@@ -30,12 +32,6 @@ class Server(uvicorn.Server):
         """Leave signals alone."""
         yield
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, and say where."""
-        await super().startup(sockets)
-        for server in self.servers:
-            log.info("intake_listening", port=server.sockets[0].getsockname()[1])
-
 
 def main() -> None:
     """Read the settings and serve until a signal."""
@@ -44,17 +40,26 @@ def main() -> None:
     logs.configure("intake", settings.log_level)
     refusals = (ProblemCode.OVERLOADED, ProblemCode.TOO_MANY_JOBS, ProblemCode.DOCUMENT_TOO_LARGE)
     metrics.prepare_intake(kinds=[kind.value for kind in Kind], refusals=[code.value for code in refusals])
-    uvloop.run(serve(settings))
+    try:
+        listener = listening(settings)
+    except OSError as error:
+        log.error("port_unavailable", port=settings.http_port, exception_type=type(error).__name__)  # noqa: TRY400 - its text stays here
+        sys.exit(1)
+    uvloop.run(serve(settings, listener))
 
 
-async def serve(settings: IntakeSettings) -> None:
+def listening(settings: IntakeSettings) -> socket.socket:
+    """Listen where the settings say; port 0 takes any that is free."""
+    family = socket.AF_INET6 if ":" in settings.http_host else socket.AF_INET
+    return socket.create_server((settings.http_host, settings.http_port), family=family, backlog=BACKLOG)
+
+
+async def serve(settings: IntakeSettings, listener: socket.socket) -> None:
     """Serve until SIGTERM or SIGINT; uploads under way may end, those who wait are answered at once."""
     stopping = stop_on_signals()
     async with opened(settings) as services:
         config = uvicorn.Config(
             create_app(services),
-            host=settings.http_host,
-            port=settings.http_port,
             http="httptools",
             loop="none",
             lifespan="off",
@@ -64,7 +69,8 @@ async def serve(settings: IntakeSettings) -> None:
             timeout_graceful_shutdown=int(settings.grace_seconds),
         )
         server = Server(config)
-        serving = asyncio.create_task(server.serve())
+        serving = asyncio.create_task(server.serve([listener]))
+        log.info("intake_listening", port=listener.getsockname()[1])
         stopped = asyncio.create_task(stopping.wait())
         await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
         services.watcher.stop()
