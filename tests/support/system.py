@@ -146,7 +146,9 @@ class System:
     processes: dict[str, Process] = field(default_factory=dict)
 
     def process(self, name: str, *command: str, **settings: str) -> Process:
-        """Make a process of this system's; the caller starts it."""
+        """Make a process of this system's, in the place of one of the same name; the caller starts it."""
+        if name in self.processes:
+            self.processes[name].close()
         port = free_port()
         environment = {
             **self.environment,
