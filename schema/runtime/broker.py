@@ -2,36 +2,43 @@
 
 A session never repairs itself. Whatever breaks (socket, channel, consumer, a publish that hangs) ends it, ``watch``
 raises, and the owner opens a new one with backoff: half-restored sessions are how consumers come to look
-healthy and receive nothing. It stands on ``aiormq`` alone, because the layer above it adds reconnecting and
-callbacks that a session without repair has no use for.
+healthy and receive nothing. It stands on aio-pika's plain classes and reaches through them to the channel
+underneath only where they hide something that this needs or cost a publish too much; each place says which.
 """
 
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self
 
-import aiormq
-from aiormq.channel import Channel
-from aiormq.exceptions import ChannelNotFoundEntity, ChannelPreconditionFailed, DeliveryError, PublishError
-from pamqp.commands import Basic
-from yarl import URL
+from aio_pika import Connection, DeliveryMode, Message
+from aio_pika.abc import AbstractChannel, AbstractIncomingMessage
 
 from schema.runtime import metrics
 from schema.runtime.amqp import (
     BrokerError,
     BrokerUnavailableError,
+    ConflictError,
     MismatchError,
+    MissingError,
     NackedError,
+    RefusedError,
     Socket,
     UnroutableError,
     answered,
+    connect,
+    disconnect,
+    underlay,
+    wire,
 )
 from schema.runtime.deliveries import RPC_SECONDS, Consumer, Delivery, OnDelivery
 from schema.runtime.settings import BrokerSettings
 from schema.wire.queues import Binding, Exchange, Queue
+
+if TYPE_CHECKING:
+    from aiormq.abc import AbstractChannel as Underlay
+    from aiormq.channel import Channel
 
 __all__ = [
     "BrokerError",
@@ -47,11 +54,6 @@ __all__ = [
     "UnroutableError",
 ]
 
-CONNECT_SECONDS: Final = 10.0
-CLOSE_SECONDS: Final = 5.0
-PERSISTENT: Final = 2
-
-T = TypeVar("T")
 Declared = Exchange | Queue | Binding
 
 
@@ -66,18 +68,21 @@ class Depth:
 class BrokerSession:
     """A connection with its channels; made by ``open``, over for good after the first thing that breaks."""
 
-    def __init__(self, settings: BrokerSettings, connection: aiormq.Connection, socket: Socket) -> None:
+    def __init__(self, settings: BrokerSettings, connection: Connection, socket: Socket) -> None:
         """Watch the connection's end."""
         self._settings = settings
+        # Both are kept: the library closes a connection that nobody holds, and only its wire tells of alarms.
         self._connection = connection
+        self._wire = wire(connection)
         self._socket = socket
         self._publishers: list[Channel] = []
         self._turn = itertools.count()
         self._consumers: list[Consumer] = []
-        self._questions: Channel | None = None
+        self._declaring: AbstractChannel | None = None
+        self._looking: Underlay | None = None
         self._asking = asyncio.Lock()
         self._lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        connection.closing.add_done_callback(lambda _: self._lose("connection_closed"))
+        self._wire.closing.add_done_callback(lambda _: self._lose("connection_closed"))
 
     @classmethod
     async def open(cls, settings: BrokerSettings, name: str, *, publish_channels: int = 0) -> Self:
@@ -93,18 +98,15 @@ class BrokerSession:
             BrokerUnavailableError: nobody answers, or not to these credentials.
         """
         socket = Socket()
-        connection = aiormq.Connection(
-            URL(settings.amqp_url.get_secret_value()).update_query(heartbeat=settings.amqp_heartbeat_seconds),
-            transport_factory=socket,
-            client_properties={"connection_name": name},
+        connection = await connect(
+            settings.amqp_url.get_secret_value(), socket, name=name, heartbeat=settings.amqp_heartbeat_seconds
         )
+        session = cls(settings, connection, socket)
         try:
-            await answered(connection.connect(), CONNECT_SECONDS)
-            session = cls(settings, connection, socket)
             for _ in range(publish_channels):
-                session._publishers.append(await session._channel(publisher_confirms=True))
+                session._publishers.append(await underlay(await session._channel(confirms=True)))
         except BaseException:
-            socket.abort()
+            await disconnect(connection, socket, patience=0)
             raise
         return session
 
@@ -128,7 +130,7 @@ class BrokerSession:
         """
         try:
             async with asyncio.timeout(0):
-                await self._connection.ready()
+                await self._wire.ready()
             told = False
         except TimeoutError:
             told = True
@@ -139,7 +141,7 @@ class BrokerSession:
     async def unblocked(self) -> None:
         """Wait until the broker takes messages; without end when the session is lost meanwhile, as ``watch`` tells."""
         if await self.blocked():
-            await self._connection.ready()
+            await self._wire.ready()
             await self.blocked()
 
     async def publish(
@@ -167,29 +169,30 @@ class BrokerSession:
             NackedError: the broker refused it.
             BrokerUnavailableError: no confirm came in time; it may be in a queue all the same.
         """
-        properties = Basic.Properties(
+        message = Message(
+            body,
             content_type="application/json",
-            delivery_mode=PERSISTENT,
+            delivery_mode=DeliveryMode.PERSISTENT,
             headers=dict(headers),
             message_id=message_id,
-            message_type=message_type,
+            type=message_type,
         )
         channel = self._publishers[next(self._turn) % len(self._publishers)]
-        # Not waiting for the socket to drain: that would hold the channel's lock for a round trip of the event
-        # loop per message, and for ever when blocked. What is in flight is bounded by the caller.
+        # Underneath ``Exchange.publish``, which waits for the socket to drain: that holds the channel's lock for a
+        # round trip of the event loop per message (a quarter of the rate) and for ever when blocked. What is in
+        # flight is bounded by the caller.
         call = channel.basic_publish(
-            body, exchange=exchange, routing_key=routing_key, properties=properties, mandatory=True, wait=False
+            message.body,
+            exchange=exchange,
+            routing_key=routing_key,
+            properties=message.properties,
+            mandatory=True,
+            wait=False,
         )
         try:
             await answered(call, self._settings.publish_timeout_seconds)
-        except PublishError:
-            code = "unroutable"
-            raise UnroutableError(code) from None
-        except DeliveryError:
-            code = "nacked"
-            raise NackedError(code) from None
-        except (ChannelNotFoundEntity, ChannelPreconditionFailed) as error:
-            raise BrokerUnavailableError(type(error).__name__) from None
+        except RefusedError:
+            raise
         except BrokerUnavailableError:
             self._lose("publish_unanswered")
             raise
@@ -205,19 +208,13 @@ class BrokerSession:
         Raises:
             BrokerUnavailableError: the queue is missing, or nobody answers.
         """
-        channel = await self._channel(publisher_confirms=False)
-        consumer = Consumer(queue, channel, f"{queue}-{channel.number}", on_delivery, self._lose)
-        try:
-            await answered(channel.basic_qos(prefetch_count=prefetch, timeout=RPC_SECONDS), RPC_SECONDS)
-            # Before the request: deliveries may overtake its answer.
-            self._consumers.append(consumer)
-            channel.on_consumer_cancel_callbacks.add(lambda _: self._lose("consumer_cancelled"))
-            consume = channel.basic_consume(queue, consumer.arrive, consumer_tag=consumer.tag, timeout=RPC_SECONDS)
-            await answered(consume, RPC_SECONDS)
-        except ChannelNotFoundEntity:
-            code = "queue_missing"
-            raise BrokerUnavailableError(code) from None
-        metrics.CONSUMER_ACTIVE.labels(queue).set(1)
+        channel = await self._channel()
+        source = await channel.get_queue(queue, ensure=False)
+        consumer = Consumer(source, await underlay(channel), f"{queue}-{channel.number}", on_delivery, self._lose)
+        await answered(channel.set_qos(prefetch_count=prefetch, timeout=RPC_SECONDS), RPC_SECONDS)
+        # Before the request: deliveries may overtake its answer.
+        self._consumers.append(consumer)
+        await consumer.start()
         return consumer
 
     async def ack(self, delivery: Delivery) -> bool:
@@ -226,11 +223,11 @@ class BrokerSession:
         Returns:
             False when the delivery is no longer ours; it will come again, which its outcome is proof against.
         """
-        return await self._settle(delivery, lambda channel: channel.basic_ack(delivery.tag, wait=False))
+        return await self._settle(delivery, lambda message: message.ack())
 
     async def requeue(self, delivery: Delivery) -> bool:
         """Give a delivery back to its queue at once; ``False`` as with ``ack``."""
-        return await self._settle(delivery, lambda channel: channel.basic_nack(delivery.tag, wait=False))
+        return await self._settle(delivery, lambda message: message.nack())
 
     async def inspect(self, queue: str) -> Depth | None:
         """Look at a queue without declaring it; ``None`` when it does not exist.
@@ -238,11 +235,19 @@ class BrokerSession:
         Raises:
             BrokerUnavailableError: nobody answers.
         """
-        try:
-            declared = await self._ask(lambda channel: channel.queue_declare(queue, passive=True, timeout=RPC_SECONDS))
-        except ChannelNotFoundEntity:
-            return None
-        return Depth(declared.message_count or 0, declared.consumer_count or 0)
+        async with self._asking:
+            # Opened underneath, because the broker closes it for every queue that is missing, and of each channel
+            # that aio-pika opens the connection keeps some 3 kB until it ends.
+            if self._looking is None or self._looking.is_closed:
+                opening = self._wire.channel(publisher_confirms=False, timeout=RPC_SECONDS)
+                self._looking = await answered(opening, RPC_SECONDS)
+            look = self._looking.queue_declare(queue, passive=True, timeout=RPC_SECONDS)
+            try:
+                found = await answered(look, RPC_SECONDS)
+            except MissingError:
+                self._looking = None
+                return None
+        return Depth(found.message_count or 0, found.consumer_count or 0)
 
     async def declare(self, item: Declared) -> None:
         """Make sure that one durable thing exists, just like that; only ``schema.runtime.topology`` does this.
@@ -251,12 +256,16 @@ class BrokerSession:
             MismatchError: it exists with other arguments.
             BrokerUnavailableError: nobody answers.
         """
-        try:
-            await self._ask(lambda channel: _declaration(channel, item))
-        except ChannelPreconditionFailed:
-            raise MismatchError(item.source if isinstance(item, Binding) else item.name) from None
-        except ChannelNotFoundEntity as error:
-            raise BrokerUnavailableError(type(error).__name__) from None
+        async with self._asking:
+            if self._declaring is None or self._declaring.is_closed:
+                self._declaring = await self._channel(vital=False)
+            try:
+                await answered(_declare(self._declaring, item), RPC_SECONDS)
+            except RefusedError as error:
+                self._declaring = None
+                if isinstance(error, ConflictError):
+                    raise MismatchError(item.source if isinstance(item, Binding) else item.name) from None
+                raise
 
     async def watch(self, interval: float) -> None:
         """Look after the session until something is wrong with it; it never returns otherwise.
@@ -278,42 +287,28 @@ class BrokerSession:
         for consumer in self._consumers:
             await consumer.close()
         self._lose("closed")
-        code = "closed"
-        with suppress(BrokerUnavailableError):
-            await answered(self._connection.close(BrokerUnavailableError(code)), CLOSE_SECONDS)
-        self._socket.abort()
+        await disconnect(self._connection, self._socket)
 
     def _lose(self, code: str) -> None:
         """Note that the session is over; the first reason is the one that counts."""
         if not self._lost.done():
             self._lost.set_result(code)
 
-    async def _channel(self, *, publisher_confirms: bool, vital: bool = True) -> Channel:
+    async def _channel(self, *, confirms: bool = False, vital: bool = True) -> AbstractChannel:
         """Open a channel; the end of a ``vital`` one is the end of the session."""
-        opening = self._connection.channel(publisher_confirms=publisher_confirms, timeout=RPC_SECONDS)
-        # What it makes is one of these; its declared type lacks what a publish without draining needs.
-        channel = cast("Channel", await answered(opening, RPC_SECONDS))
+        opening = self._connection.channel(publisher_confirms=confirms, on_return_raises=confirms)
+        channel = await answered(opening, RPC_SECONDS)
         if vital:
-            channel.closing.add_done_callback(lambda _: self._lose("channel_closed"))
+            # The channel's own callbacks would not be called if it has been closed since it was opened.
+            (await underlay(channel)).closing.add_done_callback(lambda _: self._lose("channel_closed"))
         return channel
 
-    async def _ask(self, question: Callable[[Channel], Awaitable[T]]) -> T:
-        """Ask on the channel that is kept for questions; the broker closes it for a question it does not like."""
-        async with self._asking:
-            if self._questions is None or self._questions.is_closed:
-                self._questions = await self._channel(publisher_confirms=False, vital=False)
-            try:
-                return await answered(question(self._questions), RPC_SECONDS)
-            except (ChannelNotFoundEntity, ChannelPreconditionFailed):
-                self._questions = None
-                raise
-
-    async def _settle(self, delivery: Delivery, settle: Callable[[Channel], Awaitable[None]]) -> bool:
+    async def _settle(self, delivery: Delivery, settle: Callable[[AbstractIncomingMessage], Awaitable[None]]) -> bool:
         """Answer for a delivery, unless its channel is closing or gone."""
         if self.lost or not delivery.consumer.acking:
             return False
         try:
-            await answered(settle(delivery.consumer.channel), RPC_SECONDS)
+            await answered(settle(delivery.message), RPC_SECONDS)
         except BrokerUnavailableError:
             self._lose("acknowledgement_failed")
             return False
@@ -328,16 +323,16 @@ class BrokerSession:
             self._lose("no_consumer")
 
 
-def _declaration(channel: Channel, item: Declared) -> Awaitable[object]:
+async def _declare(channel: AbstractChannel, item: Declared) -> None:
     """Put one thing into the library's words."""
     match item:
         case Exchange(name=name, kind=kind, arguments=arguments):
-            return channel.exchange_declare(
-                name, exchange_type=kind, durable=True, arguments=dict(arguments), timeout=RPC_SECONDS
-            )
+            await channel.declare_exchange(name, kind, durable=True, arguments=dict(arguments), timeout=RPC_SECONDS)
         case Queue(name=name, arguments=arguments):
-            return channel.queue_declare(name, durable=True, arguments=dict(arguments), timeout=RPC_SECONDS)
+            await channel.declare_queue(name, durable=True, arguments=dict(arguments), timeout=RPC_SECONDS)
         case Binding(source=source, target=target, key=key, to_exchange=True):
-            return channel.exchange_bind(target, source, key, timeout=RPC_SECONDS)
+            exchange = await channel.get_exchange(target, ensure=False)
+            await exchange.bind(source, key, timeout=RPC_SECONDS)
         case Binding(source=source, target=target, key=key):
-            return channel.queue_bind(target, source, key, timeout=RPC_SECONDS)
+            queue = await channel.get_queue(target, ensure=False)
+            await queue.bind(source, key, timeout=RPC_SECONDS)

@@ -5,12 +5,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from aiormq.abc import DeliveredMessage
+from aio_pika.abc import AbstractIncomingMessage, AbstractQueue
 from aiormq.channel import Channel
-from aiormq.exceptions import AMQPError
 
 from schema.runtime import metrics
 from schema.runtime.amqp import BrokerUnavailableError, answered
+from schema.runtime.logs import get_logger
+
+log = get_logger()
 
 RPC_SECONDS: Final = 10.0
 
@@ -28,7 +30,7 @@ class Delivery:
     type: str | None
     routing_key: str
     redelivered: bool
-    tag: int
+    message: AbstractIncomingMessage = field(repr=False, compare=False)
     consumer: "Consumer" = field(repr=False, compare=False)
 
     @property
@@ -48,8 +50,8 @@ class Consumer:
     channel that is closing costs the whole connection.
     """
 
-    queue: str
-    channel: Channel = field(repr=False)
+    source: AbstractQueue = field(repr=False)
+    underlay: Channel = field(repr=False)
     tag: str
     on_delivery: OnDelivery = field(repr=False)
     lose: Callable[[str], None] = field(repr=False)
@@ -57,11 +59,28 @@ class Consumer:
     acking: bool = True
 
     @property
+    def queue(self) -> str:
+        """The queue's name."""
+        return self.source.name
+
+    @property
     def registered(self) -> bool:
         """Whether the library still knows the consumer; a broker that cancels it takes it off the list."""
-        return self.tag in self.channel.consumers and not self.channel.is_closed
+        return self.tag in self.underlay.consumers and not self.underlay.is_closed
 
-    async def arrive(self, message: DeliveredMessage) -> None:
+    async def start(self) -> None:
+        """Ask for deliveries; the first may be here before the answer.
+
+        Raises:
+            BrokerUnavailableError: the queue is missing, or nobody answers.
+        """
+        # Only the channel underneath tells when the broker cancels a consumer.
+        self.underlay.on_consumer_cancel_callbacks.add(lambda _: self.lose("consumer_cancelled"))
+        consume = self.source.consume(self._arrive, consumer_tag=self.tag, timeout=RPC_SECONDS)
+        await answered(consume, RPC_SECONDS)
+        metrics.CONSUMER_ACTIVE.labels(self.queue).set(1)
+
+    async def _arrive(self, message: AbstractIncomingMessage) -> None:
         """Hand one message on; what arrives after ``stop`` goes back when the channel closes.
 
         Only a hand-over: the library runs this in a task that it cancels when the channel closes.
@@ -70,21 +89,20 @@ class Consumer:
             return
         try:
             self.on_delivery(self._delivery(message))
-        except Exception:
-            # The library would log it and leave the delivery with us, unacknowledged, for ever.
+        except Exception as error:  # noqa: BLE001 - told to the session's owner, and here
+            # Left to the library, the delivery would stay with us, unacknowledged, for ever.
+            log.error("delivery_refused", exception_type=type(error).__name__, queue=self.queue)  # noqa: TRY400 - no text
             self.lose("callback_failed")
-            raise
 
-    def _delivery(self, message: DeliveredMessage) -> Delivery:
-        properties = message.header.properties
+    def _delivery(self, message: AbstractIncomingMessage) -> Delivery:
         return Delivery(
             body=message.body,
-            headers=properties.headers or {},
-            message_id=properties.message_id,
-            type=properties.message_type,
+            headers=message.headers,
+            message_id=message.message_id,
+            type=message.type,
             routing_key=message.routing_key or "",
             redelivered=bool(message.redelivered),
-            tag=message.delivery_tag or 0,
+            message=message,
             consumer=self,
         )
 
@@ -94,12 +112,12 @@ class Consumer:
             return
         self.taking = False
         metrics.CONSUMER_ACTIVE.labels(self.queue).set(0)
-        with suppress(BrokerUnavailableError, AMQPError):
-            await answered(self.channel.basic_cancel(self.tag, timeout=RPC_SECONDS), RPC_SECONDS)
+        with suppress(BrokerUnavailableError):
+            await answered(self.source.cancel(self.tag, timeout=RPC_SECONDS), RPC_SECONDS)
 
     async def close(self) -> None:
         """Stop, then give back whatever was not acknowledged."""
         await self.stop()
         self.acking = False
-        with suppress(BrokerUnavailableError, AMQPError):
-            await answered(self.channel.close(), RPC_SECONDS)
+        with suppress(BrokerUnavailableError):
+            await answered(self.source.channel.close(), RPC_SECONDS)

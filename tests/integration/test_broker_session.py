@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from schema.domain.states import Lane
+from schema.runtime.amqp import CLOSE_SECONDS
 from schema.runtime.broker import (
     BrokerSession,
     BrokerUnavailableError,
@@ -136,6 +137,24 @@ async def test_publishes_under_way_end_when_the_session_is_closed(amqp_url, serv
             await session.close()
             with pytest.raises(BrokerUnavailableError):
                 await publishing
+        finally:
+            services.rabbitmq.resume()
+
+
+async def test_a_session_is_closed_in_time_though_nobody_reads_its_socket(amqp_url, services):
+    """The library would wait for three heartbeats, and whoever closes is on the way to a new session."""
+    settings = broker_settings(amqp_url, publish_timeout_seconds=0.5)
+    more_than_the_socket_holds = bytes(2**25)
+    async with topology_session(amqp_url):
+        session = await BrokerSession.open(settings, "test", publish_channels=1)
+        services.rabbitmq.pause()
+        try:
+            with pytest.raises(BrokerUnavailableError):
+                await session.publish(
+                    WORK, "validate", more_than_the_socket_holds, message_id="1", message_type="t", headers={}
+                )
+            async with asyncio.timeout(2 * CLOSE_SECONDS):
+                await session.close()
         finally:
             services.rabbitmq.resume()
 
