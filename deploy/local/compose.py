@@ -78,10 +78,8 @@ class Compose:
         }
 
     def _write_variables(self) -> None:
-        """Give Compose what its file asks for, by the same names in capitals."""
-        values = {f"{name.upper()}_PORT": str(self.state.port(name)) for name in _PORTS}
-        values |= {name.upper(): self.state.secret(name) for name in _SECRETS}
-        write_private(_VARIABLES, "".join(f"{name}={value}\n" for name, value in values.items()))
+        lines = [f"{name}={value}\n" for name, value in variables(self.state).items()]
+        write_private(_VARIABLES, "".join(lines))
 
     def _call(self, command: Sequence[str], *arguments: str) -> None:
         if subprocess.run(_full(command, arguments), check=False).returncode != 0:
@@ -94,6 +92,12 @@ class Compose:
             message = f"`{shlex.join(_full(command, arguments))}` failed:\n{done.stderr.strip()}"
             raise LauncherError(message)
         return done.stdout.strip()
+
+
+def variables(state: State) -> dict[str, str]:
+    """Return what the Compose file asks for: our ports and secrets by their names in capitals."""
+    ports = {f"{name.upper()}_PORT": str(state.port(name)) for name in _PORTS}
+    return ports | {name.upper(): state.secret(name) for name in _SECRETS}
 
 
 def _full(command: Sequence[str], arguments: Sequence[str]) -> list[str]:

@@ -8,8 +8,8 @@ from deploy.local.console import Console, LauncherError
 from deploy.local.instance import ROOT
 from deploy.local.virtualenv import VENV
 
-_SAMPLES = ROOT / "deploy" / "samples"
-_KINDS: Mapping[str, str] = {
+SAMPLES = ROOT / "deploy" / "samples"
+KINDS: Mapping[str, str] = {
     "invoice.pdf": "invoice",
     "receipt-photo.jpg": "invoice",
     "contract.docx": "contract",
@@ -27,7 +27,7 @@ def run(environment: Mapping[str, str], console: Console) -> None:
     if "DOCSTAGE_API_KEY" not in environment:
         message = "Docstage was not started here yet; `make run` does"
         raise LauncherError(message)
-    failed = [name for name, kind in _KINDS.items() if not _comes_through(name, kind, environment, console)]
+    failed = [name for name, kind in KINDS.items() if not _comes_through(name, kind, environment, console)]
     if failed:
         message = f"these samples did not come through: {', '.join(failed)}; see `make logs`"
         raise LauncherError(message)
@@ -35,7 +35,7 @@ def run(environment: Mapping[str, str], console: Console) -> None:
 
 def _comes_through(name: str, kind: str, environment: Mapping[str, str], console: Console) -> bool:
     done = subprocess.run(
-        [str(VENV / "bin" / "docstage"), "submit", str(_SAMPLES / name), "--kind", kind, "--wait"],
+        [str(VENV / "bin" / "docstage"), "submit", str(SAMPLES / name), "--kind", kind, "--wait"],
         env={**os.environ, **environment},
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-_PROC = Path("/proc")
+PROC = Path("/proc")
 _STATE_FIELD = 0
 _START_FIELD = 19
 
@@ -26,7 +26,7 @@ class Identity:
         fields = _stat(pid)
         if fields is None or fields[_STATE_FIELD] in "ZX":
             return None
-        boot_id = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        boot_id = (PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return cls(pid, int(fields[_START_FIELD]), boot_id)
 
     @classmethod
@@ -45,7 +45,7 @@ class Identity:
 
 def pids() -> Iterator[int]:
     """Yield every process id but our own."""
-    for entry in os.scandir(_PROC):
+    for entry in os.scandir(PROC):
         if entry.name.isdecimal() and int(entry.name) != os.getpid():
             yield int(entry.name)
 
@@ -53,7 +53,7 @@ def pids() -> Iterator[int]:
 def environment_has(pid: int, assignment: str) -> bool:
     """Tell whether the process was started with this ``NAME=value`` in its environment."""
     try:
-        environment = (_PROC / str(pid) / "environ").read_bytes()
+        environment = (PROC / str(pid) / "environ").read_bytes()
     except OSError:
         return False
     return assignment.encode() in environment.split(b"\0")
@@ -61,7 +61,7 @@ def environment_has(pid: int, assignment: str) -> bool:
 
 def runs_in(pid: int, executable: Path, directory: Path) -> bool:
     """Tell whether the process runs ``executable`` with ``directory`` as its working directory."""
-    entry = _PROC / str(pid)
+    entry = PROC / str(pid)
     with contextlib.suppress(OSError):
         return (entry / "cwd").readlink() == directory and (entry / "exe").readlink() == executable
     return False
@@ -70,7 +70,7 @@ def runs_in(pid: int, executable: Path, directory: Path) -> bool:
 def _stat(pid: int) -> list[str] | None:
     """Return the fields after the command name, which may itself hold spaces and brackets."""
     try:
-        text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+        text = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
     return text.rpartition(")")[2].split()
