@@ -16,6 +16,7 @@ LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)")
 MAKE = re.compile(r"`make ([a-z-]+)|^make ([a-z-]+)", re.MULTILINE)
 TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
 HEADING = re.compile(r"^#{1,6} +(.+)$", re.MULTILINE)
+TEST = re.compile(r"`(test_[a-z0-9_]+)`")
 MODULE = re.compile(r"`((?:intake|publisher|stages|dlq_tools|schema)(?:[./][a-z_]+)+(?:\.py)?)`")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
@@ -72,6 +73,19 @@ def test_every_module_that_is_named_exists(page: Path) -> None:
     named = MODULE.findall(page.read_text(encoding="utf-8"))
 
     assert [name for name in named if not _is_code(name)] == []
+
+
+@each_page()
+def test_every_test_that_is_named_exists(page: Path) -> None:
+    """A promise that names its proof must not outlive it."""
+    named = set(TEST.findall(page.read_text(encoding="utf-8")))
+    defined = {
+        name
+        for module in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"def (test_\w+)", module.read_text(encoding="utf-8"))
+    }
+
+    assert named - defined == set()
 
 
 def test_every_decision_is_numbered_once_and_short() -> None:
