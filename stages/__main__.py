@@ -3,26 +3,25 @@
 import argparse
 import asyncio
 import contextlib
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import uvloop
 
 from schema.db.engine import Database
 from schema.db.wake import Waker
-from schema.domain.limits import DocumentLimits
-from schema.domain.states import Stage
+from schema.domain.states import Lane, Stage
 from schema.runtime import failpoints, logs, metrics
 from schema.runtime.blobs import Blobs
 from schema.runtime.clock import SystemClock
 from schema.runtime.lifecycle import Health, serve_health, stop_on_signals, supervise
 from schema.runtime.settings import StagesSettings
 from stages.consumer import Desk, StageConsumer
+from stages.lanes import LanePlan, plan
 from stages.ledger import Ledger
 from stages.liveness import Liveness
 from stages.reception import Reception
-from stages.registry import equip, lanes
+from stages.registry import equip
 from stages.runner import Runner, RunnerSettings
 
 POOL_SIZE: Final = 8
@@ -54,14 +53,11 @@ async def run(stages: Sequence[Stage], settings: StagesSettings) -> None:
         stack.push_async_callback(database.close)
         blobs = Blobs.connect(settings)
         stack.callback(blobs.close)
-        hard_limit = timedelta(seconds=settings.hard_limit_seconds)
-        liveness = Liveness(
-            settings.database_url, stages=list(stages), lease=settings.lease, hard_limit=hard_limit, clock=clock
-        )
+        liveness = Liveness(settings.database_url, stages=list(stages), lease=settings.lease, clock=clock)
         health.checks.append(lambda: [] if liveness.is_ready else ["liveness lock not held"])
-        fed = lanes(stages, settings)
-        metrics.prepare_stages(fed)
-        workshop = equip(fed, settings=settings, limits=DocumentLimits(), blobs=blobs)
+        plans = plan(stages, settings)
+        metrics.prepare_stages(plans)
+        workshop = equip(plans, settings=settings, blobs=blobs)
         await workshop.start()
         stack.push_async_callback(workshop.close)
         waker = Waker(database)
@@ -73,12 +69,12 @@ async def run(stages: Sequence[Stage], settings: StagesSettings) -> None:
             database=database,
             outputs=blobs,
             handlers=workshop.handlers,
-            settings=_runner_settings(settings),
+            settings=_runner_settings(settings, plans),
             clock=clock,
         )
         consumer = StageConsumer(
             settings=settings,
-            lanes=fed,
+            lanes=plans,
             reception=Reception(ledger, clock, settings.lost_claims),
             runner=runner,
             desk=Desk(database, waker),
@@ -96,11 +92,11 @@ async def run(stages: Sequence[Stage], settings: StagesSettings) -> None:
             await consuming
 
 
-def _runner_settings(settings: StagesSettings) -> RunnerSettings:
+def _runner_settings(settings: StagesSettings, plans: Mapping[Lane, LanePlan]) -> RunnerSettings:
     """Read the runner's limits from the settings."""
     return RunnerSettings(
         lease=settings.lease,
-        hard_limit=timedelta(seconds=settings.hard_limit_seconds),
+        limits={lane: made.limit for lane, made in plans.items()},
         inline_bytes=settings.inline_bytes,
         policy=settings.policy,
     )

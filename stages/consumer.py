@@ -26,6 +26,7 @@ from schema.wire.messages import (
     decode,
 )
 from schema.wire.queues import lane_queue
+from stages.lanes import LanePlan
 from stages.reception import Copy, Reception
 from stages.runner import Runner
 
@@ -58,13 +59,13 @@ class StageConsumer:
         self,
         *,
         settings: BrokerSettings,
-        lanes: Mapping[Lane, int],
+        lanes: Mapping[Lane, LanePlan],
         reception: Reception,
         runner: Runner,
         desk: Desk,
         health: Health,
     ) -> None:
-        """Keep the ports; ``lanes`` says how many deliveries of each may be in flight."""
+        """Keep the ports; ``lanes`` says how much of each is taken on."""
         self._settings = settings
         self._lanes = lanes
         self._reception = reception
@@ -72,6 +73,7 @@ class StageConsumer:
         self._desk = desk
         self._tasks: set[asyncio.Task[None]] = set()
         self._session: BrokerSession | None = None
+        self._draining = False
         self._consumers: list[Consumer] = []
         health.checks.append(self._missing)
 
@@ -86,11 +88,14 @@ class StageConsumer:
         Raises:
             BrokerUnavailableError: with a code that says what broke.
         """
+        if self._draining:
+            # A session that breaks while this process drains is not replaced: nothing more is to be taken.
+            await asyncio.Event().wait()
         session = await BrokerSession.open(self._settings, f"docstage-stages-{'+'.join(self._lanes)}")
         self._session = session
         try:
-            for lane, prefetch in self._lanes.items():
-                consumer = await session.consume(lane_queue(lane), prefetch=prefetch, on_delivery=self._take)
+            for lane, plan in self._lanes.items():
+                consumer = await session.consume(lane_queue(lane), prefetch=plan.in_flight, on_delivery=self._take)
                 self._consumers.append(consumer)
             log.info("consuming", count=len(self._consumers))
             await session.watch(WATCH_SECONDS)
@@ -100,6 +105,7 @@ class StageConsumer:
 
     async def drain(self, grace_seconds: float) -> None:
         """Take nothing more, finish what ends within the grace time, give back the rest."""
+        self._draining = True
         for consumer in self._consumers:
             await consumer.stop()
         if self._tasks:

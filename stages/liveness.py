@@ -1,9 +1,9 @@
 """Staying alive for others to see: the liveness lock and the leases, on a thread that no handler can starve."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -20,6 +20,7 @@ log = get_logger()
 
 # How soon a handler learns that its run was cancelled, or given to another worker.
 WATCH_SECONDS: Final = 0.4
+LOOK_SECONDS: Final = 5.0
 
 
 @dataclass(slots=True)
@@ -28,22 +29,22 @@ class Hold:
 
     claim: Claim
     since: float
+    limit_seconds: float
     lost: asyncio.Event
 
 
 class Liveness:
     """One worker's incarnation: registers it, holds its lock, renews the leases of claims being worked on.
 
-    A claim is renewed by its token and no longer than ``hard_limit`` after it was made: a handler that hangs
-    in a living process loses its claim like one whose process died.
+    A claim is renewed by its token and no longer than its limit after it was made: a handler that hangs in a
+    living process loses its claim like one whose process died.
     """
 
-    def __init__(self, url: str, *, stages: list[Stage], lease: timedelta, hard_limit: timedelta, clock: Clock) -> None:
+    def __init__(self, url: str, *, stages: list[Stage], lease: timedelta, clock: Clock) -> None:
         """Keep the settings; ``start`` connects."""
         self._url = url
         self._stages = [stage.value for stage in stages]
         self._lease = lease
-        self._hard_limit = hard_limit.total_seconds()
         self._clock = clock
         self._holds: dict[tuple[Claim, float], Hold] = {}
         self._guard = threading.Lock()
@@ -73,10 +74,10 @@ class Liveness:
             self._loop.call_soon_threadsafe(self._stopping.set)
         await asyncio.to_thread(self._thread.join, 5)
 
-    @contextmanager
-    def holding(self, claim: Claim) -> Iterator[asyncio.Event]:
-        """Renew ``claim`` while the block runs; the event says that it was lost."""
-        hold = Hold(claim, self._clock.monotonic(), asyncio.Event())
+    @contextlib.contextmanager
+    def holding(self, claim: Claim, limit: timedelta) -> Iterator[asyncio.Event]:
+        """Renew ``claim`` while the block runs, for ``limit`` at most; the event says that it was lost."""
+        hold = Hold(claim, self._clock.monotonic(), limit.total_seconds(), asyncio.Event())
         key = (claim, hold.since)
         with self._guard:
             self._holds[key] = hold
@@ -128,27 +129,42 @@ class Liveness:
             message = "an earlier session still holds the lock"
             raise TimeoutError(message)
         try:
-            await self._say_how_alive(database)
+            seen = await self._say_how_alive(database)
             self._worker_loop.call_soon_threadsafe(self._ready.set)
-            await lost.wait()
+            await self._until_lost(database, lost, looks=seen)
             log.warning("liveness_lost", worker_id=self.worker_id)
         finally:
             self._worker_loop.call_soon_threadsafe(self._ready.clear)
             await lock.close()
 
-    async def _say_how_alive(self, database: Database) -> None:
+    async def _until_lost(self, database: Database, lost: asyncio.Event, *, looks: bool) -> None:
+        """Wait for the lock's session to end.
+
+        A session whose other end went silently would seem to live here for ever, although PostgreSQL has given
+        its lock away: so the lock is looked at from a second session now and then.
+        """
+        while not lost.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await lost.wait()
+            async with database.transaction() as conn:
+                if looks and not await workers.lock_is_seen(conn, self.worker_id):
+                    return
+
+    async def _say_how_alive(self, database: Database) -> bool:
         """Check from a second session that the lock is seen; behind a pooler only the lease is left."""
         async with database.transaction() as conn:
             seen = await workers.lock_is_seen(conn, self.worker_id)
             liveness = "lock" if seen else "lease"
             await workers.lives_by(conn, self.worker_id, liveness=liveness)
         log.info("worker_registered", worker_id=self.worker_id, liveness=liveness)
+        return seen
 
     def _living(self, older_than: float) -> list[Hold]:
-        """Return the holds between ``older_than`` seconds and the hard limit."""
+        """Return the holds between ``older_than`` seconds and their limit."""
         now = self._clock.monotonic()
         with self._guard:
-            return [hold for hold in self._holds.values() if older_than <= now - hold.since < self._hard_limit]
+            return [hold for hold in self._holds.values() if older_than <= now - hold.since < hold.limit_seconds]
 
     async def _renew(self, database: Database) -> None:
         holds = self._living(0)

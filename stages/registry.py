@@ -1,32 +1,21 @@
 """Which handler does which lane's work, with which limits."""
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
-from schema.domain.limits import DocumentLimits
 from schema.domain.states import Lane, Stage
 from schema.runtime import metrics
 from schema.runtime.blobs import Blobs
 from schema.runtime.settings import StagesSettings
 from stages.extract import ExtractStage
+from stages.lanes import LanePlan
 from stages.normalize import NormalizeStage
 from stages.persist import PersistStage
 from stages.sandbox.pool import Sandbox
-from stages.sandbox.settings import Budget, SandboxSettings
+from stages.sandbox.settings import SandboxSettings
 from stages.validate import ValidateStage
 from stages.work import Handler
-
-# Deliveries in flight per lane. Quick lanes take many, because their batches are what makes them quick; a scan
-# occupies a parser for minutes, so its lane takes no more than it has parsers.
-IN_FLIGHT: Final[Mapping[Lane, int]] = {
-    Lane.VALIDATE: 32,
-    Lane.EXTRACT_TEXT: 16,
-    Lane.EXTRACT_OCR: 0,
-    Lane.NORMALIZE: 32,
-    Lane.PERSIST: 64,
-}
-QUICK_SECONDS: Final = 120.0
 
 
 @dataclass(slots=True)
@@ -47,41 +36,33 @@ class Workshop:
             await sandbox.close()
 
 
-def lanes(stages: Iterable[Stage], settings: StagesSettings) -> dict[Lane, int]:
-    """Return the lanes that feed ``stages``, with how many deliveries of each may be in flight."""
-    wanted = [lane for lane in Lane if lane.stage in set(stages)]
-    return {lane: settings.concurrency or IN_FLIGHT[lane] or settings.child_processes for lane in wanted}
-
-
-def equip(lanes: Iterable[Lane], *, settings: StagesSettings, limits: DocumentLimits, blobs: Blobs) -> Workshop:
+def equip(plans: Mapping[Lane, LanePlan], *, settings: StagesSettings, blobs: Blobs) -> Workshop:
     """Make the handlers; each lane has parsers of its own, so that scans never block documents with text."""
-    workshop = Workshop()
+    workshop, limits = Workshop(), settings.document_limits()
 
     def sandbox(lane: Lane) -> Sandbox:
-        made = Sandbox(_sandbox_settings(settings, lane), on_kill=_count_kill)
+        made = Sandbox(_sandbox_settings(settings, lane, plans[lane]), on_kill=_count_kill)
         workshop.sandboxes.append(made)
         return made
 
-    quick = Budget(min(QUICK_SECONDS, settings.hard_limit_seconds), settings.silence_seconds)
-    long = Budget(settings.hard_limit_seconds, settings.silence_seconds)
     makers: dict[Stage, Callable[[Lane], Handler]] = {
-        Stage.VALIDATE: lambda lane: ValidateStage(blobs, sandbox(lane), limits, quick),
-        Stage.EXTRACT: lambda lane: ExtractStage(blobs, sandbox(lane), limits, long),
-        Stage.NORMALIZE: lambda lane: NormalizeStage(sandbox(lane), quick),
+        Stage.VALIDATE: lambda lane: ValidateStage(blobs, sandbox(lane), limits, plans[lane].budget),
+        Stage.EXTRACT: lambda lane: ExtractStage(blobs, sandbox(lane), limits, plans[lane].budget),
+        Stage.NORMALIZE: lambda lane: NormalizeStage(sandbox(lane), plans[lane].budget),
         Stage.PERSIST: lambda _: PersistStage(),
     }
-    for lane in lanes:
+    for lane in plans:
         workshop.handlers[lane] = makers[lane.stage](lane)
     return workshop
 
 
-def _sandbox_settings(settings: StagesSettings, lane: Lane) -> SandboxSettings:
+def _sandbox_settings(settings: StagesSettings, lane: Lane, plan: LanePlan) -> SandboxSettings:
     """Return a lane's limits; its temporary files are apart, because each pool cleans up at its start."""
     return SandboxSettings(
         scratch_dir=settings.scratch_dir / lane.value,
         children=settings.child_processes,
         memory_bytes=settings.child_memory_bytes,
-        cpu_seconds=int(settings.hard_limit_seconds),
+        cpu_seconds=math.ceil(plan.budget.total_seconds),
         documents_per_child=settings.child_documents,
     )
 

@@ -60,7 +60,7 @@ class RunnerSettings:
     """The runner's limits."""
 
     lease: timedelta
-    hard_limit: timedelta
+    limits: Mapping[Lane, timedelta]
     inline_bytes: int
     policy: Callable[[Stage], RetryPolicy]
 
@@ -98,7 +98,7 @@ class Runner:
         claim = claimed.claim
         metrics.QUEUE_WAIT_SECONDS.labels(lane=claim.lane.value).observe(max(0.0, claimed.waited.total_seconds()))
         in_flight = metrics.IN_FLIGHT.labels(stage=claim.stage.value)
-        with self._liveness.holding(claim) as lost, in_flight.track_inprogress():
+        with self._liveness.holding(claim, self._settings.limits[claim.lane]) as lost, in_flight.track_inprogress():
             began = self._clock.monotonic()
             outcome = await self._run(claimed, lost)
             seconds = self._clock.monotonic() - began
@@ -118,7 +118,7 @@ class Runner:
         handling = asyncio.create_task(self._handle(claimed))
         watching = [asyncio.create_task(lost.wait()), asyncio.create_task(self._releasing.wait())]
         try:
-            limit = self._settings.hard_limit.total_seconds()
+            limit = self._settings.limits[claimed.claim.lane].total_seconds()
             await asyncio.wait({handling, *watching}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
             if handling.done():
                 return await handling

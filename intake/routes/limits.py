@@ -8,7 +8,6 @@ from intake.dependencies import Intake, Tenant
 from intake.responses import LimitsView
 from intake.routes.answers import PROBLEM, json_answer
 from schema.domain.kinds import Kind, MediaType
-from schema.domain.limits import DocumentLimits
 
 router = APIRouter(prefix="/v1/limits", tags=["limits"], responses=PROBLEM)
 
@@ -17,13 +16,12 @@ router = APIRouter(prefix="/v1/limits", tags=["limits"], responses=PROBLEM)
 async def limits(intake: Intake, tenant: Tenant) -> Response:
     """Say what is accepted and for how long it is kept, and how much of the quota is used."""
     acceptance, settings = intake.acceptance, intake.settings
-    document = DocumentLimits(max_bytes=acceptance.max_upload_bytes)
     view = LimitsView(
         max_upload_bytes=acceptance.max_upload_bytes,
         media_types=[media_type.value for media_type in MediaType],
         kinds=list(Kind),
         languages=sorted(acceptance.bounds.languages) or None,
-        document=document.as_json(),
+        document=settings.document_limits().as_json(),
         default_deadline_seconds=acceptance.bounds.default_deadline_seconds,
         max_deadline_seconds=acceptance.bounds.max_deadline_seconds,
         retention_seconds=int(acceptance.retention.total_seconds()),

@@ -78,11 +78,11 @@ class LivenessLock:
         connection = await asyncpg.connect(
             plain_url(url), timeout=5, server_settings=SESSION_LIMITS | {"application_name": "docstage-liveness"}
         )
+        connection.add_termination_listener(lambda _: on_lost())
         taken = await connection.fetchval("SELECT pg_try_advisory_lock($1, $2)", LIVENESS_CLASS, worker_id)
         if not taken:
             await connection.close()
             return None
-        connection.add_termination_listener(lambda _: on_lost())
         return cls(connection)
 
     async def close(self) -> None:

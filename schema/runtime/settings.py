@@ -5,12 +5,12 @@
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Self
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from schema.domain.backoff import RetryPolicy
+from schema.domain.limits import DocumentLimits
 from schema.domain.states import Stage
 
 
@@ -57,6 +57,29 @@ class ProcessSettings(Settings):
     failpoints: str = Field("", description="For crash tests only: points at which this process dies.")
 
 
+class LimitSettings(Settings):
+    """What a document may be; intake and stages must be given the same."""
+
+    max_upload_bytes: int = Field(100 << 20, ge=1, description="Largest document, counted while it is read.")
+    max_pages: int = Field(1000, ge=1, description="Most pages of a document.")
+    max_pixels: int = Field(100_000_000, ge=1, description="Most pixels of a picture or a rendered page.")
+    max_entries: int = Field(10_000, ge=1, description="Most entries of a DOCX archive.")
+    max_ratio: int = Field(150, ge=2, description="Largest ratio of inflated to packed bytes in a DOCX.")
+    max_inflated_bytes: int = Field(512 << 20, ge=1, description="Most bytes a DOCX may inflate to, counted.")
+
+    def document_limits(self) -> DocumentLimits:
+        """Return the limits as parsers take them."""
+        return DocumentLimits(
+            max_bytes=self.max_upload_bytes,
+            max_pages=self.max_pages,
+            max_frames=self.max_pages,
+            max_pixels=self.max_pixels,
+            max_entries=self.max_entries,
+            max_ratio=self.max_ratio,
+            max_inflated_bytes=self.max_inflated_bytes,
+        )
+
+
 class PublisherSettings(DatabaseSettings, BrokerSettings, StoreSettings, ProcessSettings):
     """The relay and the sweeper."""
 
@@ -77,12 +100,17 @@ class PublisherSettings(DatabaseSettings, BrokerSettings, StoreSettings, Process
         return timedelta(seconds=2 * self.publish_timeout_seconds + 2)
 
 
-class StagesSettings(DatabaseSettings, BrokerSettings, StoreSettings, ProcessSettings):
+class StagesSettings(DatabaseSettings, BrokerSettings, StoreSettings, LimitSettings, ProcessSettings):
     """The consumers."""
 
-    concurrency: int = Field(0, ge=0, description="Handlers at once per stage; 0 takes the stage's default.")
     lease_seconds: float = Field(60, ge=1, description="How long a claim lasts without a heartbeat.")
-    hard_limit_seconds: float = Field(900, gt=0, description="Longest time one claim may work.")
+    scan_limit_seconds: float = Field(900, gt=0, description="Longest time extract may read one scanned document.")
+    text_limit_seconds: float = Field(
+        300, gt=0, description="Longest time extract may read one document with a text layer."
+    )
+    quick_limit_seconds: float = Field(
+        120, gt=0, description="Longest time validate or normalize may work on one document."
+    )
     silence_seconds: float = Field(120, gt=0, description="Longest time in which no page is finished.")
     grace_seconds: float = Field(20, ge=0, description="On SIGTERM, time to finish before claims are released.")
     consumer_timeout_seconds: float = Field(1800, gt=0, description="RabbitMQ's consumer_timeout, as configured.")
@@ -96,14 +124,6 @@ class StagesSettings(DatabaseSettings, BrokerSettings, StoreSettings, ProcessSet
     child_processes: int = Field(2, ge=1, description="Parser processes at once per worker.")
     child_memory_bytes: int = Field(1 << 30, ge=1 << 28, description="Memory one parser and its tools may use.")
     child_documents: int = Field(200, ge=1, description="Documents after which a parser process is replaced.")
-
-    @model_validator(mode="after")
-    def _limits_fit(self) -> Self:
-        """Refuse limits that contradict each other before they do so at three in the morning."""
-        if self.hard_limit_seconds + self.lease_seconds >= self.consumer_timeout_seconds:
-            message = "hard_limit_seconds + lease_seconds must stay below consumer_timeout_seconds"
-            raise ValueError(message)
-        return self
 
     @property
     def lease(self) -> timedelta:
@@ -121,13 +141,12 @@ class StagesSettings(DatabaseSettings, BrokerSettings, StoreSettings, ProcessSet
         )
 
 
-class IntakeSettings(DatabaseSettings, BrokerSettings, StoreSettings, ProcessSettings):
+class IntakeSettings(DatabaseSettings, BrokerSettings, StoreSettings, LimitSettings, ProcessSettings):
     """The HTTP API."""
 
     http_host: str = Field("127.0.0.1", description="Address to listen on.")
     http_port: int = Field(8080, ge=0, description="Port to listen on.")
     public_url: str = Field("", description="Base of absolute links; empty takes the request's own.")
-    max_upload_bytes: int = Field(100 << 20, ge=1, description="Largest document, counted while it is read.")
     default_deadline_seconds: int = Field(6 * 3600, ge=1, description="A job's deadline when it names none.")
     max_deadline_seconds: int = Field(7 * 86400, ge=1, description="Longest deadline a job may name.")
     retention_days: int = Field(7, ge=1, description="How long a finished job and its result are kept.")

@@ -15,14 +15,13 @@ from tests.support.eventually import eventually
 from tests.support.factories import accepted_job, claim, rows, write
 
 SHORT = timedelta(seconds=1)
+LIMIT = timedelta(seconds=30)
 
 
 @pytest.fixture
 async def liveness(database_url):
     """A worker's incarnation with a lease of one second."""
-    made = Liveness(
-        database_url, stages=[Stage.VALIDATE], lease=SHORT, hard_limit=timedelta(seconds=30), clock=SystemClock()
-    )
+    made = Liveness(database_url, stages=[Stage.VALIDATE], lease=SHORT, clock=SystemClock())
     made.start()
     await made.ready()
     yield made
@@ -102,7 +101,7 @@ async def test_a_held_claim_outlives_its_lease_and_a_leaked_one_does_not(databas
         found = await rows(database, "SELECT job_id FROM stage_run WHERE lease_expires_at < now()")
         return {row["job_id"] for row in found}
 
-    with liveness.holding(claims[held].claim):
+    with liveness.holding(claims[held].claim, LIMIT):
         await eventually(expired)
         assert await expired() == {leaked.id}
 
@@ -111,7 +110,7 @@ async def test_a_handler_is_told_when_its_run_is_cancelled(database, liveness):
     """The handler's event is set within a second, so its parser is killed soon after the client's 200."""
     job = await accepted_job(database)
     claimed = await claim(database, job, worker_id=liveness.worker_id)
-    with liveness.holding(claimed.claim) as lost:
+    with liveness.holding(claimed.claim, LIMIT) as lost:
         async with database.transaction() as conn:
             run = (await stage_runs.read_current(conn, [job.id]))[job.id]
         await write(database, moves.cancel(run))
@@ -126,7 +125,7 @@ async def test_a_busy_event_loop_does_not_starve_the_heartbeat(database, livenes
     async with database.transaction() as conn:
         await conn.execute(text("UPDATE stage_run SET lease_expires_at = now() + interval '1 second'"))
 
-    with liveness.holding(claimed.claim):
+    with liveness.holding(claimed.claim, LIMIT):
         _spin(2.5)
         (run,) = await rows(database, "SELECT lease_expires_at > now() AS held FROM stage_run")
 
