@@ -19,6 +19,7 @@ USER = "docstage"
 OLDEST = 15
 _PROGRAMS = Path("/usr/lib/postgresql")
 _SYSTEM_ACCOUNT = "postgres"
+_STATEMENT_SECONDS = 30.0
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
@@ -102,28 +103,38 @@ class Postgres(Service):
         """Nothing is left to do."""
 
     def create_database(self, name: str) -> None:
-        """Create a database unless it exists."""
-        if self.query("postgres", f"SELECT 1 FROM pg_database WHERE datname = '{name}'") != "1":  # noqa: S608 - a constant of ours
-            self.query("postgres", f'CREATE DATABASE "{name}"')
+        """Create a database unless it exists.
+
+        Raises:
+            LauncherError: the server refused.
+        """
+        names = self.query("postgres", "SELECT datname FROM pg_database") or ""
+        if name not in names.splitlines() and self.query("postgres", f'CREATE DATABASE "{name}"') is None:
+            message = f"postgres could not create the database {name}; see {self.instance.logs}"
+            raise LauncherError(message)
 
     def query(self, database: str, statement: str) -> str | None:
-        """Run one statement; return what it prints, or ``None`` when it failed."""
-        answer = subprocess.run(
-            [str(self._programs() / "psql"), "-XAtq", "-c", statement, "-d", database],
-            env=base_environment()
-            | {
-                "PGHOST": "127.0.0.1",
-                "PGPORT": str(self.state.port("postgres")),
-                "PGUSER": USER,
-                "PGPASSWORD": self.state.secret("postgres_password"),
-                "PGCONNECT_TIMEOUT": "3",
-            },
-            capture_output=True,
-            timeout=30,
-            text=True,
-            check=False,
-        )
-        return answer.stdout.strip() if answer.returncode == 0 else None
+        """Run one statement; return what it prints, or ``None`` when it failed or got no answer."""
+        connection = {
+            "PGHOST": "127.0.0.1",
+            "PGPORT": str(self.state.port("postgres")),
+            "PGUSER": USER,
+            "PGPASSWORD": self.state.secret("postgres_password"),
+            "PGCONNECT_TIMEOUT": "3",
+        }
+        argv = [str(self._programs() / "psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-c", statement, "-d", database]
+        try:
+            answer = subprocess.run(
+                argv,
+                env=base_environment() | connection,
+                capture_output=True,
+                timeout=_STATEMENT_SECONDS,
+                text=True,
+                check=True,
+            )
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+            return None
+        return answer.stdout.strip()
 
     @property
     def _home(self) -> Path:

@@ -132,17 +132,18 @@ class S3(Service):
         master, filer = (
             f"127.0.0.1:{self.state.port(part)}.{self.state.port(f'{part}_grpc')}" for part in ("master", "filer")
         )
-        done = subprocess.run(
-            [str(WEED), "shell", f"-master={master}", f"-filer={filer}"],
-            input="\n".join([*commands, ""]),
-            cwd=self._home,
-            env=base_environment(),
-            capture_output=True,
-            timeout=30,
-            text=True,
-            check=False,
-        )
-        return done.stdout
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return subprocess.run(
+                [str(WEED), "shell", f"-master={master}", f"-filer={filer}"],
+                input="\n".join([*commands, ""]),
+                cwd=self._home,
+                env=base_environment(),
+                capture_output=True,
+                timeout=_SETTLE_SECONDS,
+                text=True,
+                check=False,
+            ).stdout
+        return ""
 
     def _remove_sockets(self) -> None:
         known = [self.state.port(name) for name in self.port_names]
