@@ -35,7 +35,7 @@ setup: ## install system packages and .venv, start nothing
 venv:
 	@$(LAUNCHER) venv
 
-check: venv ## format, lint, types, import rules, dependencies, unit tests
+check: setup ## format, lint, types, import rules, dependencies, unit tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
