@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import product
@@ -10,7 +11,7 @@ from typing import Final
 
 from stages.fields.layout import Cell, Row
 from stages.fields.lexicon import pattern, words
-from stages.fields.money import CODES, SYMBOLS, Number, numbers
+from stages.fields.money import CODES, MAX_RATE, SYMBOLS, Number, numbers
 from stages.fields.view import Spot, View
 
 STRONG: Final = 3
@@ -21,6 +22,7 @@ MAX_CANDIDATES: Final = 12
 CENT: Final = Decimal("0.01")
 ROUNDING: Final = Decimal("0.05")
 FEW_LETTERS: Final = 3
+SEVERAL: Final = 2
 
 NET, TAX, TOTAL, DUE, CASH, CHANGE = "net_total", "tax_total", "total", "amount_due", "cash", "change"
 
@@ -87,23 +89,26 @@ _LABELS: Final = tuple(
         (TAX, MEDIUM, rf"\b{_TAX}(?:\b|\W|$)"),
     )
 )
+_RATE: Final = re.compile(r"\W*\d{1,2}(?:[.,]\d{1,2})?\s?%\W*")
 _LETTERS: Final = re.compile(r"[^\W\d_]")
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """An amount that a label calls by one of the fields' names."""
+    """An amount that a label calls by one of the fields' names.
+
+    ``rate`` is the tax rate beside it. ``parts`` are the amounts of the single rates that make it up; where it
+    is not printed itself, they are its proof.
+    """
 
     field: str
     strength: int
-    number: Number
+    value: Decimal
     spot: Spot
     is_alone: bool = True
-
-    @property
-    def value(self) -> Decimal:
-        """The amount."""
-        return self.number.value
+    rate: Decimal | None = None
+    parts: tuple["Amount", ...] = ()
+    is_printed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +134,32 @@ def choose_totals(amounts: Iterable[Amount]) -> Totals:
     by_field: dict[str, list[Amount]] = defaultdict(list)
     for amount in amounts:
         by_field[amount.field].append(amount)
-    best = {name: _best(_paid_in_cash(name, by_field)) for name in (NET, TAX, TOTAL, DUE) if by_field[name]}
-    agreeing = _agreeing(*(_ranked(_paid_in_cash(name, by_field)) for name in (NET, TAX, TOTAL)))
+    rates = {amount.rate for amount in by_field[TAX] if amount.rate is not None}
+    if len(rates) >= SEVERAL:
+        by_field |= {name: _whole(by_field[name], rates) for name in (NET, TAX, TOTAL)}
+    candidates = {name: _paid_in_cash(name, by_field) for name in (NET, TAX, TOTAL, DUE)}
+    # A sum that the document does not print is believed only where it agrees with what is printed.
+    printed = {name: [each for each in found if each.is_printed] for name, found in candidates.items()}
+    best = {name: _best(found) for name, found in printed.items() if found}
+    agreeing = _agreeing(*(_ranked(candidates[name]) for name in (NET, TAX, TOTAL)))
     if agreeing is not None:
         return Totals(best | agreeing, agrees=True)
+    if {NET, TOTAL} <= best.keys() and len({tax.value for tax in printed[TAX]}) >= SEVERAL:
+        del best[TAX]  # The sums speak against each of several taxes; any of them may be a part.
     return Totals(best, agrees=False)
+
+
+def _whole(amounts: list[Amount], rates: AbstractSet[Decimal]) -> list[Amount]:
+    """Put one sum in the place of the amounts that are told rate by rate, of which none is the invoice's."""
+    parts = {(amount.rate, amount.value): amount for amount in amounts if amount.rate in rates}
+    whole = [amount for amount in amounts if amount.rate not in rates]
+    if len(parts) != len(rates) or {rate for rate, _ in parts} != rates:
+        return whole
+    ordered = tuple(parts.values())
+    total = sum((part.value for part in ordered), Decimal(0))
+    printed = [replace(amount, parts=ordered) for amount in whole if amount.value == total]
+    computed = replace(ordered[-1], value=total, rate=None, parts=ordered, is_printed=False)
+    return [*(amount for amount in whole if amount.value != total), *(printed or [computed])]
 
 
 def label_of(text: str) -> tuple[str | None, int] | None:
@@ -147,22 +173,33 @@ def label_of(text: str) -> tuple[str | None, int] | None:
 def _labelled(view: View, row: Row) -> Iterator[Amount]:
     """Read a row as labels, each followed by its amounts; the last amount is the one that is meant."""
     label: tuple[str | None, int] | None = None
-    group: list[tuple[Number, Cell]] = []
-    for cell in row.cells:
+    group: list[Cell] = []
+    for left, cell in zip((None, *row.cells), row.cells, strict=False):
         found = money_in(view, cell)
         head = cell.text[: found[0].start] if found else cell.text
         if _is_wordy(head):
-            yield from _closed(label, group)
-            label, group = label_of(head), []
-        group += [(number, cell) for number in found]
-    yield from _closed(label, group)
+            yield from _closed(view, label, group)
+            label, group = label_of(head), [left] if left and _RATE.fullmatch(left.text) else []
+        group.append(cell)
+    yield from _closed(view, label, group)
 
 
-def _closed(label: tuple[str | None, int] | None, group: list[tuple[Number, Cell]]) -> Iterator[Amount]:
-    if label is None or label[0] is None or not group:
+def _closed(view: View, label: tuple[str | None, int] | None, group: list[Cell]) -> Iterator[Amount]:
+    found = [(number, cell) for cell in group for number in money_in(view, cell)]
+    if label is None or label[0] is None or not found:
         return
-    number, cell = group[-1]
-    yield Amount(label[0], label[1], number, Spot(cell, number.start, number.end), is_alone=len(group) == 1)
+    number, cell = found[-1]
+    spot = Spot(cell, number.start, number.end)
+    yield Amount(label[0], label[1], number.value, spot, len(found) == 1, _rate(view, group, label[0]))
+
+
+def _rate(view: View, cells: Iterable[Cell], field: str) -> Decimal | None:
+    """Return the only percentage in ``cells``; beside a tax it may be a bare number."""
+    found = [number for cell in cells for number in numbers(cell.text, view.separator) if 0 < number.value <= MAX_RATE]
+    rates = [number.value for number in found if number.is_percent]
+    if not rates and field == TAX:
+        rates = [number.value for number in found if not number.is_money]
+    return rates[0] if len(rates) == 1 else None
 
 
 def _sums(view: View, row: Row) -> Iterator[Amount]:
@@ -172,8 +209,9 @@ def _sums(view: View, row: Row) -> Iterator[Amount]:
         return
     net, tax, total = (number.value for number, _ in found)
     if net + tax == total and abs(tax) < abs(net) and tax:
+        rate = _rate(view, row.cells, TAX)
         for field, (number, cell) in zip((NET, TAX, TOTAL), found, strict=True):
-            yield Amount(field, WEAK, number, Spot(cell, number.start, number.end))
+            yield Amount(field, WEAK, number.value, Spot(cell, number.start, number.end), rate=rate)
 
 
 def _paid_in_cash(name: str, by_field: dict[str, list[Amount]]) -> list[Amount]:

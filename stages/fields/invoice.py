@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from stages.fields.amounts import Amount, choose_totals, find_amounts
+from stages.fields.amounts import Amount, Totals, choose_totals, find_amounts
 from stages.fields.currency import read_currency
 from stages.fields.identifiers import read_iban, read_invoice_number, read_tax_ids
 from stages.fields.moments import read_dates
 from stages.fields.money import decimal_string
 from stages.fields.parties import read_parties
 from stages.fields.tables import read_lines
-from stages.fields.taxes import read_taxes
+from stages.fields.taxes import read_taxes, taxes_of
 from stages.fields.view import Json, View
 
 AGREEING: Final = 0.97
@@ -72,6 +72,7 @@ def _read_pages(view: View, amounts: Sequence[Amount]) -> tuple[Json, bool]:
     seller, buyer = read_parties(view, is_receipt=any(_RECEIPT.search(row.text) for row in view.rows))
     seller_tax_id, buyer_tax_id = read_tax_ids(view)
     iban, is_refused = read_iban(view)
+    totals = choose_totals(amounts)
     invoice: Json = {
         "invoice_number": read_invoice_number(view),
         "issue_date": issue_date,
@@ -82,15 +83,14 @@ def _read_pages(view: View, amounts: Sequence[Amount]) -> tuple[Json, bool]:
         "buyer_tax_id": buyer_tax_id,
         "iban": iban,
         "currency": read_currency(view),
-        **_totals(view, amounts),
-        "taxes": read_taxes(view),
+        **_fields(view, totals),
+        "taxes": read_taxes(view) or taxes_of(totals),
         "lines": read_lines(view),
     }
     return invoice, is_refused
 
 
-def _totals(view: View, amounts: Sequence[Amount]) -> dict[str, Json | None]:
-    totals = choose_totals(amounts)
+def _fields(view: View, totals: Totals) -> dict[str, Json | None]:
     fields: dict[str, Json | None] = dict.fromkeys(_TOTALS)
     for name, amount in totals.chosen.items():
         agrees = totals.agrees and name != "amount_due"
@@ -99,7 +99,8 @@ def _totals(view: View, amounts: Sequence[Amount]) -> dict[str, Json | None]:
 
 
 def _field(view: View, amount: Amount, confidence: float) -> Json:
-    return view.field(decimal_string(amount.value, places=2), confidence, amount.spot)
+    spots = [amount.spot] if amount.is_printed else [part.spot for part in amount.parts]
+    return view.field(decimal_string(amount.value, places=2), confidence, *spots)
 
 
 def _decimal(field: Mapping[str, Any] | None) -> Decimal | None:

@@ -26,6 +26,9 @@ MAX_PAGE_CHARACTERS: Final = 500_000
 LEGIBLE: Final = 0.3
 CONFIDENCE: Final = 5
 WIDE_GAP_IN_CHARACTERS: Final = 2.4
+# A blank is half a character wide, in typewriter faces a whole one; the names of narrow columns stand closer than
+# their entries.
+HEADER_GAP_IN_CHARACTERS: Final = 1.3
 _TEXT_GAP: Final = re.compile(r"\t+| {2,}|\s\|\s")
 
 
@@ -122,6 +125,14 @@ def lines_of_pages(pages: Sequence[Mapping[str, Any]]) -> list[Row]:
     return lines
 
 
+def header_cells(row: Row) -> list[Cell]:
+    """Return the cells of a table's header, cut at smaller gaps than other rows are."""
+    cells = [part for cell in row.cells for part in _split(cell.page, cell.tokens, HEADER_GAP_IN_CHARACTERS)]
+    for cell in cells:
+        cell.row = row
+    return cells
+
+
 def overlap(first: Box | None, second: Box | None, *, axis: int) -> float:
     """Return how much of the narrower box lies within the other along ``axis`` (0 across, 1 down); 0 to 1."""
     if first is None or second is None:
@@ -167,11 +178,11 @@ def _lines(words: Sequence[Sequence[Any]]) -> Iterator[list[Token]]:
         yield sorted(tokens, key=_left)
 
 
-def _split(number: int, line: list[Token]) -> Iterator[Cell]:
-    """Cut a line at its wide gaps; width is measured in the line's own characters."""
+def _split(number: int, line: Sequence[Token], gap: float = WIDE_GAP_IN_CHARACTERS) -> Iterator[Cell]:
+    """Cut a line at its gaps wider than ``gap``, which is measured in the line's own characters."""
     if not line:
         return
-    wide = WIDE_GAP_IN_CHARACTERS * median(_character_width(token) for token in line)
+    wide = gap * median(_character_width(token) for token in line)
     start = 0
     for index, (left, right) in enumerate(pairwise(line), start=1):
         if _left(right) - _right(left) > wide:

@@ -24,7 +24,7 @@ LEFT_EDGE: Final = 0.01
 LEGAL_FORM: Final = re.compile(
     r"(?<!\w)"
     + words(r"""
-        GmbH | mbH | GbR | AG | KG | OHG | UG | SE | e\.\s?K\. | e\.\s?V\.
+        GmbH | mbH | mbB | PartG | GbR | AG | KG | OHG | UG | SE | e\.\s?K\. | e\.\s?V\.
         SARL | S\.A\.R\.L\.? | SASU? | S\.A\.S?\.? | EURL | SNC | S\.?r\.?l\.? | S\.p\.A\. | SpA | S\.L\. | Lda\.?
         Ltd\.? | Limited | LLC | L\.L\.C\. | LLP | Inc\.? | Incorporated | Corp\.? | Corporation | PLC | plc | Pty
         B\.?V\.? | N\.?V\.? | Oy | AB | A/S | ApS | AS | S[Dd][Nn]\.?\s?B[Hh][Dd]\.? | S/B | BHD
@@ -50,6 +50,11 @@ _BUYER: Final = pattern(rf"^\W*{_BUYER_WORDS}\b(?:\s?/\s?\w+)?(?:\s(?:address|na
 _NAME_WORDS: Final = words("name | firma | company | nom | naam")
 _NAME_LABEL: Final = pattern(rf"^{_NAME_WORDS}\s*:?\s*$|^{_NAME_WORDS}\s*:\s*")
 _ATTENTION: Final = pattern(r"^(?:attn\.?|att\.|z\.\s?hd\.?|z\.\s?h\.?|t\.a\.v\.?|[àa] l'attention de|c/o)\s*:?\s*")
+_SALUTATION: Final = pattern(
+    r"^\W*"
+    + words("herrn? | frau | firma | an | mr | mrs | ms | messrs | to | monsieur | madame | mme | de heer")
+    + r"\W*$"
+)
 _NO_NAME_WORDS: Final = words(
     r"""
     tel | fax | phone | e-?mail | date | invoice | receipt | page | no\. | number | account | tax
@@ -57,6 +62,9 @@ _NO_NAME_WORDS: Final = words(
     cash | table | cashier | welcome | thanks? | copyright | gln
     datum | rechnung | seite | nummer | ust | bestell | w[äa]hrung | beispiel\w*
     facture | factuur
+    \w*buchhaltung | einkauf | abteilung | sekretariat | rechnungswesen
+    accounts? (?:payable|receivable) | accounting | purchasing | procurement | \w+ department
+    comptabilit[ée] | service (?:comptable|achats) | administratie | inkoop
     \w*address?e?n? | \w*adres
     """
 )
@@ -178,8 +186,8 @@ def _addressed(view: View, seller: Json) -> Json | None:
 
 
 def _top_of_block(view: View, town: Cell) -> Spot | None:
-    """Return the name in the first of the lines that stand closely over ``town``."""
-    top, name = town, None
+    """Return the first of the lines that stand closely over ``town``; what is under it is no name."""
+    top = town
     for row in reversed(view.rows[max(0, town.row.index - LINES_OF_BLOCK) : town.row.index]):
         if row.page != town.page or top.box is None:
             break
@@ -188,12 +196,12 @@ def _top_of_block(view: View, town: Cell) -> Spot | None:
             if town.box
             else None
         )
-        if above is None or above.box is None:
+        if above is None or above.box is None or _SALUTATION.search(above.text):
             continue
         if top.box[1] - above.box[3] > 1.5 * (top.box[3] - top.box[1]):
             break
-        top, name = above, _name(above) or name
-    return name
+        top = above
+    return None if top is town else _name(top)
 
 
 def _same_name(first: str, second: str) -> bool:
@@ -239,5 +247,8 @@ def _looks_like_name(text: str) -> bool:
     if LEGAL_FORM.search(text):
         return True
     return not (
-        _NOT_A_NAME.search(text) or _STREET.search(text) or any(number.is_money for number in numbers(text, None))
+        _NOT_A_NAME.search(text)
+        or _SALUTATION.search(text)
+        or _STREET.search(text)
+        or any(number.is_money for number in numbers(text, None))
     )

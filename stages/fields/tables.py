@@ -107,7 +107,7 @@ def read_lines(view: View) -> list[Json]:
     lines: list[Line] = []
     index = 0
     while index < len(view.rows) and len(lines) < MAX_LINES:
-        header = _header(view.rows, index)
+        header = _header(view, index)
         index = header.end if header else index + 1
         if header:
             found, index = _body(view, header)
@@ -115,18 +115,18 @@ def read_lines(view: View) -> list[Json]:
     return [_json(line) for line in lines[:MAX_LINES]]
 
 
-def _header(rows: Sequence[Row], start: int) -> Header | None:
+def _header(view: View, start: int) -> Header | None:
     """Return the header that begins at row ``start``; it may be printed in up to three rows."""
     cells: list[tuple[Cell, str | None]] = []
     names: set[str] = set()
-    for row in rows[start : start + HEADER_ROWS]:
-        for cell in row.cells:
+    for row in view.rows[start : start + HEADER_ROWS]:
+        for cell in view.header_cells(row):
             name = next(
                 (name for name, words in _COLUMNS.items() if name not in names and words.search(cell.text)), None
             )
             names |= {name} if name else set()
             cells.append((cell, name))
-        if not names or row.page != rows[start].page or any(number.is_money for number in numbers(row.text, None)):
+        if not names or row.page != view.rows[start].page or any(number.is_money for number in numbers(row.text, None)):
             return None
         if {"description", "amount"} <= names and names & {"quantity", "unit_price"}:
             return Header(cells, row.index + 1)
@@ -138,7 +138,7 @@ def _body(view: View, header: Header) -> tuple[list[Line], int]:
     pending: Line | None = None
     idle = 0
     for row in view.rows[header.end :]:
-        if idle > IDLE_ROWS or _NEXT_SECTION.search(row.text) or _header(view.rows, row.index):
+        if idle > IDLE_ROWS or _NEXT_SECTION.search(row.text) or _header(view, row.index):
             return lines, row.index
         line = _line(view, row, header)
         label = _label_of_sum(row, line)

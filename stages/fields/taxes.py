@@ -1,4 +1,4 @@
-"""Tax lines of an invoice: a rate, a base and an amount that agree with each other."""
+"""Tax lines of an invoice: a rate, a base and an amount that agree with each other, or with the totals."""
 
 import re
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from decimal import Decimal
 from itertools import permutations
 from typing import Final
 
+from stages.fields.amounts import NET, TAX, Totals
 from stages.fields.layout import Row
 from stages.fields.money import MAX_RATE, Number, decimal_string, numbers
 from stages.fields.view import Json, View
@@ -20,13 +21,25 @@ _TAX_WORD: Final = re.compile(
 
 
 def read_taxes(view: View) -> list[Json]:
-    """Return the tax lines: rows in which a rate, a base and an amount fit; nothing else is believed."""
+    """Return the tax lines that prove themselves: rows in which a rate, a base and an amount fit."""
     lines: dict[tuple[str, str, str], Json] = {}
     for row in view.rows:
         line = _tax_line(view, row)
         if line:
             lines.setdefault((line["rate"], line["base"], line["amount"]), line)
     return list(lines.values())[:MAX_LINES]
+
+
+def taxes_of(totals: Totals) -> list[Json]:
+    """Return the tax lines that are printed without a base, where net, taxes and total prove them."""
+    net, tax = totals.chosen.get(NET), totals.chosen.get(TAX)
+    if not totals.agrees or net is None or tax is None:
+        return []
+    if tax.parts:
+        return [_json(part.rate, None, part.value) for part in tax.parts]
+    if tax.rate is not None and _fits(tax.rate, net.value, tax.value):
+        return [_json(tax.rate, net.value, tax.value)]
+    return []
 
 
 def _tax_line(view: View, row: Row) -> Json | None:
@@ -37,13 +50,21 @@ def _tax_line(view: View, row: Row) -> Json | None:
     is_named = _TAX_WORD.search(row.text) is not None
     for rate in _rates(found, is_named=is_named):
         for base, amount in permutations(money, 2):
-            if amount.value and abs(base.value * rate / HUNDRED - amount.value) <= TOLERANCE:
-                return {
-                    "rate": decimal_string(rate),
-                    "base": decimal_string(base.value, places=2),
-                    "amount": decimal_string(amount.value, places=2),
-                }
+            if _fits(rate, base.value, amount.value):
+                return _json(rate, base.value, amount.value)
     return None
+
+
+def _fits(rate: Decimal, base: Decimal, amount: Decimal) -> bool:
+    return bool(amount) and abs(base * rate / HUNDRED - amount) <= TOLERANCE
+
+
+def _json(rate: Decimal | None, base: Decimal | None, amount: Decimal) -> Json:
+    return {
+        "rate": None if rate is None else decimal_string(rate),
+        "base": None if base is None else decimal_string(base, places=2),
+        "amount": decimal_string(amount, places=2),
+    }
 
 
 def _rates(found: list[Number], *, is_named: bool) -> Iterator[Decimal]:

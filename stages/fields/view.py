@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from stages.fields.dates import is_month_first
-from stages.fields.layout import Box, Cell, Row, overlap, rows_of_pages
+from stages.fields.layout import Box, Cell, Row, header_cells, overlap, rows_of_pages, union
 from stages.fields.money import decimal_separator
 
 Json = dict[str, Any]
@@ -67,6 +67,7 @@ class View:
         """Lay the pages out."""
         self.rows: list[Row] = rows_of_pages(pages)
         self.language = language
+        self._recognized = {page["number"] for page in pages if page.get("source") == "ocr"}
         self._confidence = {page["number"]: page.get("confidence") for page in pages}
 
     @cached_property
@@ -105,6 +106,10 @@ class View:
             yield Place(right)
         yield from (Place(cell, is_below=True) for cell in self.below(label))
 
+    def header_cells(self, row: Row) -> Sequence[Cell]:
+        """Return the cells of a table's header; where recognition has guessed the gaps, the row's own."""
+        return row.cells if row.page in self._recognized else header_cells(row)
+
     def right_of(self, cell: Cell) -> Sequence[Cell]:
         """Return the cells to the right of ``cell``."""
         cells = cell.row.cells
@@ -124,15 +129,18 @@ class View:
                 return
             yield from (cell for cell in lower.cells if overlap(cell.box, label.box, axis=0) > 0)
 
-    def field(self, value: str, confidence: float, spot: Spot, **more: Any) -> Json:  # noqa: ANN401 - JSON
-        """Return ``value`` with its proof; what a doubtful page says is as doubtful as the page."""
-        page_confidence = self._confidence.get(spot.cell.page)
-        box = spot.box
+    def field(self, value: str, confidence: float, *spots: Spot) -> Json:
+        """Return ``value`` with its proof; what a doubtful page says is as doubtful as the page.
+
+        Of several spots, whose sum the value is, the box covers those on the first one's page.
+        """
+        page = spots[0].cell.page
+        page_confidence = self._confidence.get(page)
+        box = union(spot.box for spot in spots if spot.cell.page == page)
         return {
             "value": value[:MAX_VALUE],
             "confidence": round(confidence * (1.0 if page_confidence is None else page_confidence), 3),
-            "page": spot.cell.page,
+            "page": page,
             "box": None if box is None else [min(1.0, max(0.0, edge)) for edge in box],
-            "evidence": spot.cell.row.text.replace("\t", " ")[:MAX_EVIDENCE],
-            **more,
+            "evidence": " + ".join(spot.cell.row.text.replace("\t", " ") for spot in spots)[:MAX_EVIDENCE],
         }

@@ -1,11 +1,18 @@
 """Invoices and receipts read from where things stand."""
 
+from pathlib import Path
+
 import pytest
 
+from schema.domain.limits import DocumentLimits
+from schema.domain.options import JobOptions
 from schema.wire.results import NormalizedDocument
+from stages.child.call import Call
+from stages.child.extraction import extract
 from stages.fields.engine import normalize
 from tests.support.extracted import document, drawn_page, text_page
 
+SAMPLE = Path(__file__).parents[2] / "deploy/samples/invoice.pdf"
 GERMAN = (
     "Muster Werkzeuge GmbH - Hafenweg 4 - 20457 Hamburg",
     "",
@@ -76,7 +83,7 @@ def test_lines_and_taxes_come_from_the_table_and_from_arithmetic():
         {"description": "Bohrhammer", "quantity": "2", "unit_price": "1250.00", "amount": "2500.00"},
         {"description": "Schutzbrille", "quantity": "4", "unit_price": "12.50", "amount": "50.00"},
     ]
-    assert invoice["taxes"] == []
+    assert invoice["taxes"] == [{"rate": "19", "base": "2550.00", "amount": "484.50"}]
 
 
 def test_every_field_says_where_it_was_found():
@@ -87,6 +94,111 @@ def test_every_field_says_where_it_was_found():
     assert total["evidence"] == "Gesamtbetrag 3.034,50 \u20ac"
     assert total["box"][0] == pytest.approx(58 * 0.008)
     assert 0 < total["confidence"] <= 1
+
+
+def _with_taxes(*lines):
+    """Return the German letter with other tax lines; 2,000.00 are taxed by 19, 550.00 by 7 per cent."""
+    tax = next(index for index, line in enumerate(GERMAN) if "MwSt." in line)
+    return [line.replace("3.034,50", "2.968,50") for line in (*GERMAN[:tax], *lines, *GERMAN[tax + 1 :])]
+
+
+def test_taxes_of_two_rates_are_added_up():
+    """Neither of them is the invoice's tax; the sum is printed nowhere, and proven by net and total."""
+    lines = _with_taxes(
+        "      zzgl. 19 % MwSt.                                    380,00 \u20ac",
+        "      zzgl. 7 % MwSt.                                      38,50 \u20ac",
+    )
+
+    invoice, warnings = _read(drawn_page(*lines))
+
+    assert invoice["tax_total"]["value"] == "418.50"
+    assert invoice["tax_total"]["evidence"] == "zzgl. 19 % MwSt. 380,00 \u20ac + zzgl. 7 % MwSt. 38,50 \u20ac"
+    assert invoice["taxes"] == [
+        {"rate": "19", "base": None, "amount": "380.00"},
+        {"rate": "7", "base": None, "amount": "38.50"},
+    ]
+    assert warnings == []
+
+
+@pytest.mark.parametrize("labels", [("19 % MwSt.", "7 % MwSt."), ("MwSt. voll", "MwSt. halb")])
+def test_a_part_of_the_tax_is_not_taken_for_the_whole(labels):
+    """Where the parts do not make up the difference of total and net, one is missing or misread."""
+    full, reduced = (
+        f"      {label:52}{amount} \u20ac" for label, amount in zip(labels, ("380,00", "33,50"), strict=True)
+    )
+
+    invoice, _ = _read(drawn_page(*_with_taxes(full, reduced)))
+
+    assert invoice["tax_total"] is None
+    assert invoice["taxes"] == []
+
+
+def test_a_printed_sum_of_several_taxes_is_found():
+    """A rate that stands in a column of its own, before or behind the label, makes a part all the same."""
+    lines = _with_taxes(
+        "      19 %     MwSt.                                      380,00 \u20ac",
+        "      MwSt.    7 %                                         38,50 \u20ac",
+        "      Summe MwSt.                                         418,50 \u20ac",
+    )
+
+    invoice, _ = _read(drawn_page(*lines))
+
+    assert invoice["tax_total"]["evidence"] == "Summe MwSt. 418,50 \u20ac"
+    assert [line["amount"] for line in invoice["taxes"]] == ["380.00", "38.50"]
+
+
+def test_a_department_is_not_the_buyer():
+    """The first line of an address is its name; what is under it is at most a part of that."""
+    unknown = [line.replace("Beispiel Bau AG", "3. Beispiel    ") for line in GERMAN]
+    unknown[3:3] = ["Buchhaltung"]
+    named = [line.replace("3. Beispiel    ", "Wagner & Partner") for line in unknown]
+    named[2:2] = ["Firma"]
+    labelled = ("Rechnung an:", "Accounts Payable", "Harbour Mills", "1 Quay Street")
+
+    assert _read(drawn_page(*unknown))[0]["buyer"] is None
+    assert _read(drawn_page(*named))[0]["buyer"]["value"] == "Wagner & Partner"
+    assert _read(drawn_page(*labelled))[0]["buyer"]["value"] == "Harbour Mills"
+
+
+def test_the_names_of_narrow_columns_may_stand_close():
+    """A number set right stands far from its neighbours, while the bold names above nearly touch."""
+    page = drawn_page(
+        "Pos  Bezeichnung                Menge    Einzelpreis    USt  Betrag EUR",
+        "1    Bohrhammer                     2         12,50    19 %       25,00",
+    )
+
+    invoice, _ = _read(page)
+
+    assert invoice["lines"] == [
+        {"description": "Bohrhammer", "quantity": "2", "unit_price": "12.50", "amount": "25.00"}
+    ]
+
+
+def test_the_sample_invoice_is_read_completely():
+    """It is the first document that anybody sends: two tax rates, a department, close column names."""
+    pages = []
+    call = Call(
+        {
+            "media_type": "application/pdf",
+            "limits": DocumentLimits().as_json(),
+            "options": JobOptions().as_json(),
+            "skip": [],
+            "tool_seconds": 1.0,
+        },
+        lambda event: pages.append(event.get("page")),
+        place=Path(),
+        blob=SAMPLE.read_bytes(),
+    )
+    extract(call)
+
+    invoice, warnings = _read(*filter(None, pages))
+
+    values = _values(invoice)
+    assert (values["buyer"], values["net_total"]) == ("Beispiel & Partner mbB", "2090.10")
+    assert (values["tax_total"], values["total"]) == ("384.56", "2474.66")
+    assert [line["amount"] for line in invoice["lines"]] == ["756.00", "859.00", "275.40", "104.70", "95.00"]
+    assert [tax["rate"] for tax in invoice["taxes"]] == ["19", "7"]
+    assert warnings == []
 
 
 def test_a_receipt_is_an_invoice():
