@@ -10,13 +10,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from schema.wire.results import Contract, Invoice, InvoiceLine, Model, TaxLine
+
 PAGE_BREAK: Final = "\n\f\n"
 CSV_COLUMNS: Final = ("field", "value", "confidence", "page")
 
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?")
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 _MARKUP: Final = re.compile(r"([\\`*_\[\]#|~>])")
-_SECTIONS: Final = ("invoice", "contract")
+_SECTIONS: Final[Mapping[str, type[Model]]] = {"invoice": Invoice, "contract": Contract}
+_ITEMS: Final[Mapping[str, type[Model]]] = {"taxes": TaxLine, "lines": InvoiceLine}
 
 Json = dict[str, Any]
 Result = Mapping[str, Any]
@@ -55,9 +58,8 @@ def as_csv(result: Result) -> str:
 def as_markdown(result: Result) -> str:
     """Return the result for people: a table of fields, the invoice's lines, or the text itself."""
     parts = [f"# {result['kind'].capitalize()}"]
-    for name in _SECTIONS:
-        if result.get(name) is not None:
-            parts += _section_tables(result[name])
+    for section in _sections(result):
+        parts += _section_tables(section)
     if result.get("summary") is not None:
         parts.append(_bullets(result["summary"]["sentences"]))
     if result["kind"] == "text":
@@ -71,10 +73,22 @@ def _without_text(page: Mapping[str, Any]) -> Json:
     return {key: value for key, value in page.items() if key != "text"}
 
 
-def _rows(result: Result) -> Iterator[Row]:
-    for name in _SECTIONS:
+def _sections(result: Result) -> Iterator[Json]:
+    """Yield the sections that the result has, in the order of the models: jsonb has one of its own."""
+    for name, model in _SECTIONS.items():
         if result.get(name) is not None:
-            yield from _section_rows(result[name])
+            section = _ordered(result[name], model)
+            items = {key: [_ordered(item, _ITEMS[key]) for item in section[key]] for key in _ITEMS if key in section}
+            yield section | items
+
+
+def _ordered(values: Mapping[str, Any], model: type[Model]) -> Json:
+    return {key: values[key] for key in model.model_fields if key in values} | dict(values)
+
+
+def _rows(result: Result) -> Iterator[Row]:
+    for section in _sections(result):
+        yield from _section_rows(section)
     if result.get("summary") is not None:
         for index, sentence in enumerate(result["summary"]["sentences"]):
             yield f"sentences[{index}]", sentence["text"], None, sentence.get("page")

@@ -50,6 +50,20 @@ def test_kind_text_always_has_its_text():
     assert as_text(_result("text")) == "one\n\f\ntwo"
 
 
+def test_fields_and_columns_come_in_the_order_of_the_models():
+    """PostgreSQL keeps the keys of JSON by their length, which means nothing to people."""
+    line = {"amount": "100.00", "quantity": "2", "unit_price": "50.00", "description": "Drill"}
+    result = _result(invoice={"lines": [line], "total": _field("119.00"), "buyer": None, "seller": _field("Acme")})
+
+    fields = [row[0] for row in _csv_rows(result)]
+    markdown = as_markdown(result)
+
+    columns = ["description", "quantity", "unit_price", "amount"]
+    assert fields == ["seller", "buyer", "total", *(f"lines[0].{column}" for column in columns)]
+    assert markdown.index("| Seller |") < markdown.index("| Buyer |") < markdown.index("| Total |")
+    assert "| Description | Quantity | Unit price | Amount |" in markdown
+
+
 def test_csv_has_a_row_for_every_value_and_an_empty_one_for_the_unknown():
     """One shape for every kind, so that a spreadsheet can be filled from it."""
     line = {"description": "Drill", "quantity": "2", "unit_price": None, "amount": "100.00"}
