@@ -198,7 +198,8 @@ class Tool:
 
 async def run(arguments: argparse.Namespace, settings: ToolSettings) -> int:
     """Run one command."""
-    database = Database.connect(settings.database_url, application="docstage-dlq", pool_size=2)
+    url = settings.database_url.get_secret_value()
+    database = Database.connect(url, application="docstage-dlq", pool_size=2)
     waker = Waker(database)
     try:
         return await Tool(settings, database, waker).commands()[arguments.command](arguments)
@@ -216,6 +217,6 @@ async def run(arguments: argparse.Namespace, settings: ToolSettings) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Read the command line and settings; return the exit status."""
     arguments = parse(argv)
-    settings = ToolSettings()
+    settings = ToolSettings.load()
     logs.configure("dlq", "ERROR")
     return asyncio.run(run(arguments, settings))

@@ -35,7 +35,7 @@ class Server(uvicorn.Server):
 
 def main() -> None:
     """Read the settings and serve until a signal."""
-    settings = IntakeSettings()
+    settings = IntakeSettings.load()
     failpoints.arm(settings.failpoints)
     logs.configure("intake", settings.log_level)
     refusals = (ProblemCode.OVERLOADED, ProblemCode.TOO_MANY_JOBS, ProblemCode.DOCUMENT_TOO_LARGE)

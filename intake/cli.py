@@ -18,7 +18,7 @@ from intake.client.api import FORMATS, ApiClient, ApiError
 from intake.client.printing import print_done, print_job
 from intake.client.submissions import Done, Wanted
 from schema.domain.kinds import Kind
-from schema.runtime.settings import ClientSettings, DatabaseSettings
+from schema.runtime.settings import ClientSettings, DatabaseSettings, complaint
 
 EXAMPLES: Final = """examples:
   docstage submit letter.pdf --kind text --wait
@@ -42,8 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (ApiError, OSError) as error:
         status = _complain(str(error))
     except ValidationError as error:
-        wrong = ", ".join(f"DOCSTAGE_{name}".upper() for line in error.errors() for name in line["loc"])
-        status = _complain(f"missing or not valid: {wrong}")
+        status = _complain(complaint(error))
     except KeyboardInterrupt:
         status = INTERRUPTED
     sys.exit(status)
@@ -190,7 +189,8 @@ async def _database() -> AsyncIterator[Any]:
     """Connect to the database; imported here because everything else starts without it."""
     from schema.db.engine import Database, is_unavailable  # noqa: PLC0415 - SQLAlchemy is slow to import
 
-    database = Database.connect(DatabaseSettings().database_url, application="docstage-keys", pool_size=1)
+    url = DatabaseSettings().database_url.get_secret_value()
+    database = Database.connect(url, application="docstage-keys", pool_size=1)
     try:
         yield database
     except Exception as error:

@@ -44,7 +44,9 @@ async def opened(settings: IntakeSettings) -> AsyncIterator[Services]:
     clock = SystemClock()
     async with contextlib.AsyncExitStack() as stack:
         database = Database.connect(
-            settings.database_url, application="docstage-intake", pool_size=settings.database_connections
+            settings.database_url.get_secret_value(),
+            application="docstage-intake",
+            pool_size=settings.database_connections,
         )
         stack.push_async_callback(database.close)
         blobs = Blobs.connect(settings)

@@ -38,7 +38,7 @@ def main() -> None:
         prog="python -m publisher", description="Relay the outbox to the broker, and sweep. Settings: docs/settings.md."
     )
     parser.parse_args()
-    settings = PublisherSettings()
+    settings = PublisherSettings.load()
     logs.configure("publisher", settings.log_level)
     uvloop.run(run(settings))
 
@@ -48,7 +48,9 @@ async def run(settings: PublisherSettings) -> None:
     stopping = stop_on_signals()
     health = Health()
     async with contextlib.AsyncExitStack() as stack:
-        database = Database.connect(settings.database_url, application=APPLICATION, pool_size=POOL_SIZE)
+        database = Database.connect(
+            settings.database_url.get_secret_value(), application=APPLICATION, pool_size=POOL_SIZE
+        )
         stack.push_async_callback(database.close)
         blobs = Blobs.connect(settings)
         stack.callback(blobs.close)
@@ -80,7 +82,7 @@ def _loops(settings: PublisherSettings, database: Database, blobs: Blobs, health
     health.checks.extend((relay.missing, gauges.missing))
     return {
         "relay": relay.run,
-        "listen": lambda: listen(settings.database_url, application=APPLICATION, heard=relay.wake),
+        "listen": lambda: listen(settings.database_url.get_secret_value(), application=APPLICATION, heard=relay.wake),
         "sweeper": sweeper.run,
         "undeliverable": lambda: hold_session(settings, APPLICATION, reader.work, gauges.work),
         "gauges": gauges.run,

@@ -38,7 +38,7 @@ def main() -> None:
     )
     parser.add_argument("stages", nargs="+", choices=[stage.value for stage in Stage], metavar="STAGE")
     names = parser.parse_args().stages
-    settings = StagesSettings()
+    settings = StagesSettings.load()
     failpoints.arm(settings.failpoints)
     logs.configure(f"stages-{'+'.join(names)}", settings.log_level)
     uvloop.run(run([Stage(name) for name in names], settings))
@@ -49,11 +49,12 @@ async def run(stages: Sequence[Stage], settings: StagesSettings) -> None:
     stopping = stop_on_signals()
     health, clock = Health(), SystemClock()
     async with contextlib.AsyncExitStack() as stack:
-        database = Database.connect(settings.database_url, application="docstage-stages", pool_size=POOL_SIZE)
+        url = settings.database_url.get_secret_value()
+        database = Database.connect(url, application="docstage-stages", pool_size=POOL_SIZE)
         stack.push_async_callback(database.close)
         blobs = Blobs.connect(settings)
         stack.callback(blobs.close)
-        liveness = Liveness(settings.database_url, stages=list(stages), lease=settings.lease, clock=clock)
+        liveness = Liveness(url, stages=list(stages), lease=settings.lease, clock=clock)
         health.checks.append(lambda: [] if liveness.is_ready else ["liveness lock not held"])
         plans = plan(stages, settings)
         metrics.prepare_stages(plans)

@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("direction", choices=("upgrade", "downgrade", "current"))
     parser.add_argument("revision", nargs="?", help="default: head for upgrade, base for downgrade")
     arguments = parser.parse_args()
-    settings = config(DatabaseSettings().database_url)
+    settings = config(DatabaseSettings.load().database_url.get_secret_value())
     if arguments.direction == "upgrade":
         command.upgrade(settings, arguments.revision or "head")
     elif arguments.direction == "downgrade":

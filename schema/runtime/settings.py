@@ -3,15 +3,18 @@
 ``docs/settings.md`` is made from these classes, so a description here is what operators read.
 """
 
+import sys
 from datetime import timedelta
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from schema.domain.backoff import RetryPolicy
 from schema.domain.limits import DocumentLimits
 from schema.domain.states import Stage
+from schema.wire.queues import DLQ_TTL
 
 
 class Settings(BaseSettings):
@@ -20,11 +23,30 @@ class Settings(BaseSettings):
     # Inputs are hidden because an error about one value would quote its neighbours, passwords among them.
     model_config = SettingsConfigDict(env_prefix="DOCSTAGE_", frozen=True, extra="ignore", hide_input_in_errors=True)
 
+    @classmethod
+    def load(cls) -> Self:
+        """Read the environment; where that will not do, end the process with a line that says why."""
+        try:
+            return cls()
+        except ValidationError as error:
+            sys.exit(complaint(error))
+
+
+def complaint(error: ValidationError) -> str:
+    """Say in one line which settings are missing or wrong; their values stay untold."""
+    return "; ".join(_complaint(each["loc"], each["type"], each["msg"]) for each in error.errors(include_input=False))
+
+
+def _complaint(loc: tuple[int | str, ...], kind: str, sentence: str) -> str:
+    prefix = Settings.model_config["env_prefix"]
+    name = "".join(f"{prefix}{part}".upper() for part in loc[:1])
+    return f"{name} is missing" if kind == "missing" else f"{name}: {sentence}".removeprefix(": Value error, ")
+
 
 class DatabaseSettings(Settings):
     """PostgreSQL."""
 
-    database_url: str = Field(description="`postgresql://user:password@host:port/name`; a direct connection.")
+    database_url: SecretStr = Field(description="`postgresql://user:password@host:port/name`; a direct connection.")
 
 
 class BrokerSettings(Settings):
@@ -80,7 +102,13 @@ class LimitSettings(Settings):
         )
 
 
-class PublisherSettings(DatabaseSettings, BrokerSettings, StoreSettings, ProcessSettings):
+class LossSettings(Settings):
+    """Lost workers; publisher and stages must be given the same."""
+
+    lost_claims: int = Field(3, ge=0, description="Workers one series may cost before the job is given up.")
+
+
+class PublisherSettings(DatabaseSettings, BrokerSettings, StoreSettings, LossSettings, ProcessSettings):
     """The relay and the sweeper."""
 
     relay_batch: int = Field(256, ge=1, le=5000, description="Outbox rows taken at once.")
@@ -91,8 +119,17 @@ class PublisherSettings(DatabaseSettings, BrokerSettings, StoreSettings, Process
         60, gt=0, description="A ready run is issued again when one issued this much later was claimed."
     )
     silent_seconds: float = Field(600, gt=0, description="A ready run is issued again after this at the latest.")
-    lost_claims: int = Field(3, ge=0, description="Workers one series may cost before the job is given up.")
-    tombstone_days: int = Field(30, ge=1, description="How long a deleted job's empty row is kept.")
+    tombstone_days: int = Field(
+        30, ge=1, description="How long a deleted job's empty row is kept; must outlive the 14 days of its messages."
+    )
+
+    @model_validator(mode="after")
+    def _tombstones_outlive_messages(self) -> Self:
+        """Refuse to forget a job while the broker may still hold a message about it."""
+        if timedelta(days=self.tombstone_days) <= DLQ_TTL:
+            message = f"tombstone_days is {self.tombstone_days}, but dead-letter messages live {DLQ_TTL.days} days"
+            raise ValueError(message)
+        return self
 
     @property
     def row_lock(self) -> timedelta:
@@ -100,7 +137,7 @@ class PublisherSettings(DatabaseSettings, BrokerSettings, StoreSettings, Process
         return timedelta(seconds=2 * self.publish_timeout_seconds + 2)
 
 
-class StagesSettings(DatabaseSettings, BrokerSettings, StoreSettings, LimitSettings, ProcessSettings):
+class StagesSettings(DatabaseSettings, BrokerSettings, StoreSettings, LimitSettings, LossSettings, ProcessSettings):
     """The consumers."""
 
     lease_seconds: float = Field(60, ge=1, description="How long a claim lasts without a heartbeat.")
@@ -114,11 +151,12 @@ class StagesSettings(DatabaseSettings, BrokerSettings, StoreSettings, LimitSetti
     silence_seconds: float = Field(120, gt=0, description="Longest time in which no page is finished.")
     grace_seconds: float = Field(20, ge=0, description="On SIGTERM, time to finish before claims are released.")
     consumer_timeout_seconds: float = Field(1800, gt=0, description="RabbitMQ's consumer_timeout, as configured.")
-    retry_base_seconds: float = Field(1, gt=0, description="First retry bound; doubles with each attempt.")
+    retry_base_seconds: float = Field(
+        1, gt=0, description="The first retry waits for once to twice this; both bounds double with each attempt."
+    )
     retry_cap_seconds: float = Field(300, gt=0, description="Largest retry bound.")
     retry_attempts: int = Field(6, ge=1, description="Attempts per series for transient failures.")
     unknown_attempts: int = Field(3, ge=1, description="Attempts per series for unclassified exceptions.")
-    lost_claims: int = Field(3, ge=0, description="Workers one series may cost before the job is given up.")
     inline_bytes: int = Field(65536, ge=0, description="Larger stage outputs go to the object store.")
     scratch_dir: Path = Field(Path("/tmp/docstage"), description="Temporary files.")  # noqa: S108 - a default
     child_processes: int = Field(2, ge=1, description="Parser processes at once per worker.")
