@@ -31,32 +31,36 @@ class Reconciled:
     issued: int
 
 
-async def differs(session: BrokerSession, database: Database) -> bool:
-    """Compare numbers, which is cheap and finds nearly everything."""
-    depth = await session.inspect(DLQ)
-    async with database.transaction() as conn:
-        letters = await dead_letters.count(conn, LetterFilter(state=LetterState.OPEN))
-    return depth is not None and depth.messages != letters
-
-
-async def reconcile(settings: BrokerSettings, database: Database, *, always: bool = True) -> Reconciled:
-    """Take the queue's messages, acknowledge those that have no open letter, give back the rest in their order.
-
-    Bounded: at most ``LIMIT`` messages; only when that was the whole queue are missing ones issued, through the
-    outbox, for what was not seen may still be there.
+async def numbers_agree(settings: BrokerSettings, database: Database, *, foreign: int) -> bool:
+    """Compare numbers, which is cheap and finds nearly everything.
 
     Args:
         settings: where the broker is.
         database: where the letters are.
-        always: ``False`` does nothing where queue and rows have the same number.
+        foreign: how many messages are known to be in the queue that stand for no letter.
+
+    Raises:
+        BrokerUnavailableError: nobody answers.
+    """
+    async with await BrokerSession.open(settings, "docstage-reconcile") as session:
+        depth = await session.inspect(DLQ)
+    async with database.transaction() as conn:
+        letters = await dead_letters.count(conn, LetterFilter(state=LetterState.OPEN))
+    return depth is None or depth.messages == letters + foreign
+
+
+async def reconcile(settings: BrokerSettings, database: Database) -> Reconciled:
+    """Take the queue's messages, acknowledge those that have no open letter, give back the rest in their order.
+
+    Bounded: at most ``LIMIT`` messages; only when that was the whole queue are missing ones issued, through the
+    outbox, for what was not seen may still be there. Messages that are not ours go back too: a newer release or
+    a person may have put them there, and unlike ours they could not be made anew.
 
     Raises:
         BrokerUnavailableError: nobody answers; nothing is lost by it.
     """
     # A session of its own: closing it is what gives the rest back.
     async with await BrokerSession.open(settings, "docstage-reconcile") as session:
-        if not always and not await differs(session, database):
-            return Reconciled(0, 0, 0, 0)
         depth = await session.inspect(DLQ)
         wanted = min(depth.messages, LIMIT) if depth else 0
         deliveries = await _collect(session, wanted)
