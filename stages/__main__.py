@@ -39,12 +39,16 @@ def main() -> None:
     parser.add_argument("stages", nargs="+", choices=[stage.value for stage in Stage], metavar="STAGE")
     names = parser.parse_args().stages
     settings = StagesSettings.load()
+    try:
+        plans = plan([Stage(name) for name in names], settings)
+    except ValueError as error:
+        parser.error(str(error))
     failpoints.arm(settings.failpoints)
     logs.configure(f"stages-{'+'.join(names)}", settings.log_level)
-    uvloop.run(run([Stage(name) for name in names], settings))
+    uvloop.run(run([Stage(name) for name in names], settings, plans))
 
 
-async def run(stages: Sequence[Stage], settings: StagesSettings) -> None:
+async def run(stages: Sequence[Stage], settings: StagesSettings, plans: Mapping[Lane, LanePlan]) -> None:
     """Consume until SIGTERM or SIGINT, then drain."""
     stopping = stop_on_signals()
     health, clock = Health(), SystemClock()
@@ -56,7 +60,6 @@ async def run(stages: Sequence[Stage], settings: StagesSettings) -> None:
         stack.callback(blobs.close)
         liveness = Liveness(url, stages=list(stages), lease=settings.lease, clock=clock)
         health.checks.append(lambda: [] if liveness.is_ready else ["liveness lock not held"])
-        plans = plan(stages, settings)
         metrics.prepare_stages(plans)
         workshop = equip(plans, settings=settings, blobs=blobs)
         await workshop.start()

@@ -43,11 +43,13 @@ async def test_a_scan_goes_on_where_the_killed_worker_left_it(running):
 async def test_a_worker_that_waits_takes_over_at_once(running):
     """The heir is there already: the redelivery finds the owner's lock free and does not wait for the lease."""
     running.processes["first"].close()
-    first = running.stages("one", "extract", DOCSTAGE_LEASE_SECONDS="600")
+    first = running.stages("one", "extract", DOCSTAGE_LEASE_SECONDS="600", DOCSTAGE_CONSUMER_TIMEOUT_SECONDS="7200")
     await running.start(first)
     job_id = await running.submit(documents.scan(*(f"This is page {page}." for page in range(1, PAGES + 1))))
     await eventually(lambda: _pages(running, job_id))
-    await running.start(running.stages("two", "extract", DOCSTAGE_LEASE_SECONDS="600"))
+    await running.start(
+        running.stages("two", "extract", DOCSTAGE_LEASE_SECONDS="600", DOCSTAGE_CONSUMER_TIMEOUT_SECONDS="7200")
+    )
 
     first.kill()
 
