@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from schema.domain.backoff import RetryPolicy, Uniform, retry_delay
 from schema.domain.errors import ErrorCode
-from schema.domain.outcomes import Cancelled, Completed, Outcome, Permanent, Transient
+from schema.domain.outcomes import Completed, Outcome, Permanent, Transient
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,7 @@ class GiveUp:
     dead_letter: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Withdraw:
-    """The run is cancelled."""
-
-
-Decision = Advance | RetryAfter | GiveUp | Withdraw
+Decision = Advance | RetryAfter | GiveUp
 
 
 def decide(outcome: Outcome, *, attempt: int, policy: RetryPolicy, time_left: timedelta, uniform: Uniform) -> Decision:
@@ -41,8 +36,6 @@ def decide(outcome: Outcome, *, attempt: int, policy: RetryPolicy, time_left: ti
     match outcome:
         case Completed():
             return Advance()
-        case Cancelled():
-            return Withdraw()
         case Permanent(code=code):
             return GiveUp(code, dead_letter=False)
     budget = policy.attempts if isinstance(outcome, Transient) else policy.unknown_attempts

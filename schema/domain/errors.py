@@ -20,7 +20,6 @@ class ErrorCode(StrEnum):
     """Stable codes of failed attempts and jobs; they are part of the API and never change meaning."""
 
     UNSUPPORTED_TYPE = "unsupported_type"
-    TYPE_MISMATCH = "type_mismatch"
     PASSWORD_REQUIRED = "password_required"  # noqa: S105 - a code, not a password
     CORRUPT_DOCUMENT = "corrupt_document"
     EMPTY_DOCUMENT = "empty_document"
@@ -60,7 +59,6 @@ MEANINGS: dict[ErrorCode, Meaning] = {
         Category.DOCUMENT,
         "The file is of a type that is not accepted; send PDF, DOCX, PNG, JPEG, TIFF, WebP or plain text.",
     ),
-    ErrorCode.TYPE_MISMATCH: Meaning(Category.DOCUMENT, "The file's bytes are of another type than the one declared."),
     ErrorCode.PASSWORD_REQUIRED: Meaning(
         Category.DOCUMENT, "The file needs a password to be opened; send it without one."
     ),

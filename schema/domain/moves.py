@@ -14,7 +14,7 @@ from uuid import UUID
 
 from schema.domain.decisions import Advance, Decision, GiveUp, RetryAfter
 from schema.domain.errors import ErrorCode
-from schema.domain.outcomes import Cancelled, Completed, Outcome, Permanent, Transient, Unknown
+from schema.domain.outcomes import Completed, Outcome, Permanent, Transient, Unknown
 from schema.domain.runs import Claim, RunView
 from schema.domain.states import (
     IN_STAGE,
@@ -105,7 +105,11 @@ def _move(run: Held, event: Event, **changes: Any) -> Move:  # noqa: ANN401 - th
 
 
 def of_outcome(claim: Claim, outcome: Outcome, decision: Decision) -> Move:
-    """Return the move that records ``outcome`` of a claim."""
+    """Return the move that records ``outcome`` of a claim.
+
+    Raises:
+        TypeError: the decision is not about such an outcome.
+    """
     match decision:
         case Advance() if isinstance(outcome, Completed):
             return _complete(claim, outcome)
@@ -124,7 +128,8 @@ def of_outcome(claim: Claim, outcome: Outcome, decision: Decision) -> Move:
             letter = _letter(outcome) if dead_letter else None
             return fail(claim, code, closes=_closing(outcome), letter=letter, outcome=outcome)
         case _:
-            return cancel(claim)
+            message = f"{type(outcome).__name__} cannot lead to {type(decision).__name__}"
+            raise TypeError(message)
 
 
 def _complete(claim: Claim, outcome: Completed) -> Move:
@@ -206,8 +211,6 @@ def _closing(outcome: Outcome) -> AttemptOutcome:
             return AttemptOutcome.PERMANENT
         case Unknown():
             return AttemptOutcome.UNKNOWN
-        case Cancelled():
-            return AttemptOutcome.CANCELLED
 
 
 def _letter(outcome: Outcome) -> LetterReason:

@@ -61,13 +61,8 @@ class Unknown:
     code: ErrorCode = ErrorCode.INTERNAL_ERROR
 
 
-@dataclass(frozen=True, slots=True)
-class Cancelled:
-    """The handler was told to stop because the run is no longer its own."""
-
-
 Failure = Transient | Permanent | Unknown
-Outcome = Completed | Failure | Cancelled
+Outcome = Completed | Failure
 
 
 def classify(error: BaseException) -> Failure:

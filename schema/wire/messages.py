@@ -11,7 +11,6 @@ from schema.domain.states import Stage
 
 STAGE_TYPE: Final = "docstage.stage.v1"
 LETTER_TYPE: Final = "docstage.dead_letter.v1"
-NOTICE_TYPE: Final = "docstage.notice.v1"
 VERSION: Final = 1
 MAX_BODY_BYTES: Final = 4096
 

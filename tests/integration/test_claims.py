@@ -10,7 +10,7 @@ from schema.db.deferrals import Deferral, defer
 from schema.domain import moves
 from schema.domain.decisions import Advance, GiveUp, RetryAfter
 from schema.domain.errors import ErrorCode
-from schema.domain.outcomes import Cancelled, Completed, Permanent, Transient, Warning_
+from schema.domain.outcomes import Completed, Permanent, Transient, Warning_
 from schema.domain.states import Lane, Stage
 from tests.support.factories import LEASE, accepted_job, claim, rows, write
 
@@ -233,7 +233,7 @@ async def test_the_audit_trail_has_no_gap_and_no_double(database):
     """Sequence numbers come from a counter under the job's lock."""
     job = await accepted_job(database)
     claimed = await claim(database, job)
-    await write(database, moves.of_outcome(claimed.claim, Cancelled(), GiveUp(STORAGE.code, dead_letter=False)))
+    await write(database, moves.of_outcome(claimed.claim, Permanent(STORAGE.code), GiveUp(STORAGE.code, dead_letter=False)))
 
     events = await rows(database, "SELECT * FROM job_event WHERE job_id = :id ORDER BY sequence", id=job.id)
 

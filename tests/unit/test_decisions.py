@@ -8,9 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schema.domain.backoff import RetryPolicy, deferral_delay, retry_delay
-from schema.domain.decisions import Advance, GiveUp, RetryAfter, Withdraw, decide
+from schema.domain.decisions import Advance, GiveUp, RetryAfter, decide
 from schema.domain.errors import ErrorCode, PermanentError, TransientError
-from schema.domain.outcomes import Cancelled, Completed, Permanent, Transient, Unknown, classify
+from schema.domain.ids import new_id
+from schema.domain.moves import of_outcome
+from schema.domain.outcomes import Completed, Permanent, Transient, Unknown, classify
+from schema.domain.runs import Claim
+from schema.domain.states import Lane, Stage
 
 POLICY = RetryPolicy(base=timedelta(seconds=1), cap=timedelta(seconds=60), attempts=6, unknown_attempts=3)
 HOUR = timedelta(hours=1)
@@ -25,7 +29,6 @@ def _decide(outcome, *, attempt=1, time_left=HOUR):
     ("outcome", "attempt", "expected"),
     [
         (Completed({}), 1, Advance()),
-        (Cancelled(), 1, Withdraw()),
         (Permanent(ErrorCode.CORRUPT_DOCUMENT), 1, GiveUp(ErrorCode.CORRUPT_DOCUMENT, dead_letter=False)),
         (STORAGE, 1, RetryAfter(timedelta(seconds=2))),
         (STORAGE, 5, RetryAfter(timedelta(seconds=32))),
@@ -37,6 +40,24 @@ def _decide(outcome, *, attempt=1, time_left=HOUR):
 def test_each_outcome_has_its_consequence(outcome, attempt, expected):
     """Retries are bounded, and by less for what nobody understands."""
     assert _decide(outcome, attempt=attempt) == expected
+
+
+def test_a_failure_cannot_advance():
+    """A decision about another outcome is a defect, and must not end in any move at all."""
+    claim = Claim(
+        job_id=new_id(),
+        tenant_id=new_id(),
+        stage=Stage.VALIDATE,
+        lane=Lane.VALIDATE,
+        series=1,
+        attempt=1,
+        lost=0,
+        token=1,
+        time_left=HOUR,
+    )
+
+    with pytest.raises(TypeError, match="Transient cannot lead to Advance"):
+        of_outcome(claim, STORAGE, Advance())
 
 
 def test_a_retry_that_would_come_after_the_deadline_is_not_scheduled():
