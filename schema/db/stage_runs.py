@@ -19,12 +19,27 @@ _NO_DELAY = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimedDocument:
+    """The document's row."""
+
+    storage_key: str
+    size_bytes: int
+    sha256: str
+    declared_type: str | None
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
 class Claimed:
-    """A claim with what its handler needs: the job's wishes, the document, the previous stage's output."""
+    """A claim with what its handler needs: the job's wishes, the document, the previous stage's output.
+
+    ``document`` is ``None`` where its row is gone: the run is claimed all the same, so that somebody can end it.
+    """
 
     claim: Claim
     kind: str
     options: Mapping[str, Any]
+    document: ClaimedDocument | None
     sha256: str
     size_bytes: int
     declared_type: str | None
@@ -75,7 +90,7 @@ SELECT c.job_id, c.stage, c.lane, c.series, c.attempt, c.lost, c.fencing_token,
        o.content AS input_content, o.blob_key AS input_blob_key, o.sha256 AS input_sha256
 FROM claimed c
 JOIN job j ON j.id = c.job_id
-JOIN document d ON d.job_id = c.job_id
+LEFT JOIN document d ON d.job_id = c.job_id
 LEFT JOIN stage_output o ON o.job_id = c.job_id AND o.stage = CASE c.stage
     WHEN 'extract' THEN 'validate' WHEN 'normalize' THEN 'extract' WHEN 'persist' THEN 'normalize' END
 """
@@ -215,6 +230,7 @@ def _claimed(row: Row[Any]) -> Claimed:
         ),
         kind=row.kind,
         options=row.options,
+        document=_document(row),
         sha256=row.sha256,
         size_bytes=row.size_bytes,
         declared_type=row.declared_type,
@@ -226,6 +242,12 @@ def _claimed(row: Row[Any]) -> Claimed:
         traceparent=row.traceparent,
         waited=row.waited,
     )
+
+
+def _document(row: Row[Any]) -> ClaimedDocument | None:
+    if row.storage_key is None:
+        return None
+    return ClaimedDocument(row.storage_key, row.size_bytes, row.sha256, row.declared_type, row.media_type)
 
 
 async def read(conn: AsyncConnection, wanted: Sequence[tuple[UUID, Stage]]) -> dict[tuple[UUID, Stage], RunView]:

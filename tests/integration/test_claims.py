@@ -4,6 +4,7 @@ import asyncio
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import text
 
 from schema.db import stage_runs
 from schema.db.deferrals import Deferral, defer
@@ -11,9 +12,10 @@ from schema.domain import moves
 from schema.domain.decisions import Advance, GiveUp, RetryAfter
 from schema.domain.errors import ErrorCode
 from schema.domain.outcomes import Completed, Permanent, Transient, Warning_
-from schema.domain.states import Lane, Stage
+from schema.domain.states import AttemptOutcome, Lane, Stage
 from tests.support.factories import LEASE, accepted_job, claim, rows, write
 
+GONE = ErrorCode.DOCUMENT_GONE
 STORAGE = Transient(ErrorCode.STORAGE_UNAVAILABLE)
 DONE = Completed({"pages": 1}, lane=Lane.EXTRACT_OCR, pages_total=3)
 
@@ -63,6 +65,19 @@ async def test_two_equal_wishes_in_one_batch_give_one_claim(database):
         answers = await stage_runs.claim(conn, [job.message(), job.message()], worker_id=1, lease=LEASE)
 
     assert [answer is not None for answer in answers] == [True, False]
+
+
+async def test_a_run_whose_document_is_gone_is_claimed_without_it(database):
+    """Else the run would be held by a worker that knows nothing of it, until its lease is over."""
+    job = await accepted_job(database)
+    async with database.transaction() as conn:
+        await conn.execute(text("DELETE FROM document WHERE job_id = :id"), {"id": job.id})
+
+    claimed = await claim(database, job)
+
+    assert claimed.document is None
+    assert await write(database, moves.fail(claimed.claim, GONE, closes=AttemptOutcome.PERMANENT)) == [True]
+    assert (await _job(database, job))["error"]["code"] == "document_gone"
 
 
 async def test_completing_a_stage_opens_the_next_and_owes_its_message(database):
@@ -233,7 +248,7 @@ async def test_the_audit_trail_has_no_gap_and_no_double(database):
     """Sequence numbers come from a counter under the job's lock."""
     job = await accepted_job(database)
     claimed = await claim(database, job)
-    await write(database, moves.of_outcome(claimed.claim, Permanent(STORAGE.code), GiveUp(STORAGE.code, dead_letter=False)))
+    await write(database, moves.of_outcome(claimed.claim, Permanent(GONE), GiveUp(GONE, dead_letter=False)))
 
     events = await rows(database, "SELECT * FROM job_event WHERE job_id = :id ORDER BY sequence", id=job.id)
 
