@@ -202,26 +202,26 @@ async def _database() -> AsyncIterator[Any]:
 
 
 async def _create_key(options: argparse.Namespace) -> int:
-    from intake.client import keys  # noqa: PLC0415 - as above
+    from intake import key_register  # noqa: PLC0415 - as above
 
     async with _database() as database:
-        _say(await keys.create(database, tenant=options.tenant, name=options.name))
+        _say(await key_register.create(database, tenant=options.tenant, name=options.name))
     return 0
 
 
 async def _list_keys(_: argparse.Namespace) -> int:
-    from intake.client import keys  # noqa: PLC0415 - as above
+    from intake import key_register  # noqa: PLC0415 - as above
 
     async with _database() as database:
-        await keys.show(database, Console())
+        await key_register.show(database, Console())
     return 0
 
 
 async def _revoke_key(options: argparse.Namespace) -> int:
-    from intake.client import keys  # noqa: PLC0415 - as above
+    from intake import key_register  # noqa: PLC0415 - as above
 
     async with _database() as database:
-        revoked = await keys.revoke(database, options.id)
+        revoked = await key_register.revoke(database, options.id)
     return 0 if revoked else _complain("there is no key of this id in use")
 
 

@@ -1,1 +1,1 @@
-"""The command line client: it speaks HTTP like any other client, and imports nothing of the server."""
+"""The command line's client: it speaks HTTP like any other, and imports nothing of the server."""
