@@ -104,7 +104,15 @@ class Liveness:
         for beat in beats:
             beat.cancel()
         await asyncio.gather(*beats, return_exceptions=True)
+        await self._say_stopped(database)
         await database.close()
+
+    async def _say_stopped(self, database: Database) -> None:
+        """Write down a stop in good order; without a database the worker is gone all the same."""
+        if self.worker_id:
+            with contextlib.suppress(Exception):
+                async with database.transaction() as conn:
+                    await workers.stopped(conn, self.worker_id)
 
     async def _repeat(self, beat: "Callable[[Database], object]", database: Database, seconds: float) -> None:
         """Call ``beat`` for ever; a failure is told by its type and answered by backoff."""

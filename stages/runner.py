@@ -16,7 +16,7 @@ from schema.db.stage_runs import Claimed
 from schema.domain import moves
 from schema.domain.backoff import RetryPolicy
 from schema.domain.decisions import decide
-from schema.domain.errors import ErrorCode, StageError, TransientError
+from schema.domain.errors import ErrorCode, PermanentError, StageError, TransientError
 from schema.domain.kinds import Kind, MediaType
 from schema.domain.moves import Move
 from schema.domain.options import options_from_json
@@ -144,13 +144,15 @@ class Runner:
 
     async def _prepare(self, claimed: Claimed) -> Work:
         """Gather what the handler needs, the previous stage's output among it."""
-        claim = claimed.claim
+        claim, stored = claimed.claim, claimed.document
+        if stored is None:
+            raise PermanentError(ErrorCode.DOCUMENT_GONE)
         document = StoredDocument(
-            storage_key=claimed.storage_key,
-            size_bytes=claimed.size_bytes,
-            sha256=claimed.sha256,
-            declared_type=claimed.declared_type,
-            media_type=MediaType(claimed.media_type),
+            storage_key=stored.storage_key,
+            size_bytes=stored.size_bytes,
+            sha256=stored.sha256,
+            declared_type=stored.declared_type,
+            media_type=MediaType(stored.media_type),
         )
         return Work(
             job_id=claim.job_id,

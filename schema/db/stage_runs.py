@@ -40,11 +40,6 @@ class Claimed:
     kind: str
     options: Mapping[str, Any]
     document: ClaimedDocument | None
-    sha256: str
-    size_bytes: int
-    declared_type: str | None
-    media_type: str
-    storage_key: str
     input_content: Mapping[str, Any] | None
     input_blob_key: str | None
     input_sha256: str | None
@@ -231,11 +226,6 @@ def _claimed(row: Row[Any]) -> Claimed:
         kind=row.kind,
         options=row.options,
         document=_document(row),
-        sha256=row.sha256,
-        size_bytes=row.size_bytes,
-        declared_type=row.declared_type,
-        media_type=row.media_type,
-        storage_key=row.storage_key,
         input_content=row.input_content,
         input_blob_key=row.input_blob_key,
         input_sha256=row.input_sha256,

@@ -138,3 +138,11 @@ def _spin(seconds: float) -> None:
     ends = clock.monotonic() + seconds
     while clock.monotonic() < ends:
         sum(range(1000))
+
+
+async def test_a_stop_in_good_order_is_written_down(liveness, database):
+    """Who looks at the workers of last night can tell a deployment from a crash."""
+    await liveness.stop()
+
+    (row,) = await rows(database, "SELECT stopped_at FROM worker WHERE id = :id", id=liveness.worker_id)
+    assert row["stopped_at"] is not None
