@@ -6,6 +6,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
+from typing import Final
 from uuid import UUID
 
 from intake.admission import Admission
@@ -24,6 +25,9 @@ from schema.domain.ids import new_id
 from schema.runtime import metrics
 from schema.runtime.blobs import Blobs, Stored, document_key
 from schema.runtime.failpoints import Point, hit
+
+# Small enough for PostgreSQL to keep in the row itself or close by.
+SMALL_BYTES: Final = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,25 @@ class Acceptance:
     retention: timedelta
     max_upload_bytes: int
     upload_silence_seconds: float
+
+
+class SmallCopy:
+    """Keeps the bytes of a small document that passes by, so that workers need not fetch it; forgets a larger one.
+
+    Two reads of the object store cost a small job more than all the rest of its work.
+    """
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self.content: bytes | None = b""
+
+    async def of(self, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+        """Pass the pieces on."""
+        async for piece in pieces:
+            if self.content is not None:
+                kept = self.content + piece
+                self.content = kept if len(kept) <= SMALL_BYTES else None
+            yield piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +137,13 @@ class Desk:
 
     async def _accept(self, submission: Submission, reservation: Reservation | None) -> Accepted:
         """Store the bytes, then commit the job."""
-        job_id, upload = new_id(), self._upload(submission)
-        async with self.admission.slot(), aclosing(upload.pieces()) as pieces:
-            stored = await self.blobs.put_stream(document_key(job_id), pieces)
+        job_id, upload, small = new_id(), self._upload(submission), SmallCopy()
+        async with self.admission.slot(), aclosing(upload.pieces()) as pieces, aclosing(small.of(pieces)) as copied:
+            stored = await self.blobs.put_stream(document_key(job_id), copied)
         hit(Point.OBJECT_STORED)
         wishes = upload.form.wishes()
         fingerprint = wishes.fingerprint(stored.sha256) if reservation else None
-        new = self._new_job(job_id, submission, wishes, _new_document(job_id, upload, stored))
+        new = self._new_job(job_id, submission, wishes, _new_document(job_id, upload, stored, small.content))
         job = await self._commit(new, reservation, fingerprint)
         hit(Point.JOB_COMMITTED)
         self.waker.wake()
@@ -177,7 +200,7 @@ class Desk:
         )
 
 
-def _new_document(job_id: UUID, upload: Upload, stored: Stored) -> NewDocument:
+def _new_document(job_id: UUID, upload: Upload, stored: Stored, content: bytes | None) -> NewDocument:
     """Describe the stored bytes: what their client said they are, and what they are."""
     return NewDocument(
         storage_key=document_key(job_id),
@@ -185,4 +208,5 @@ def _new_document(job_id: UUID, upload: Upload, stored: Stored) -> NewDocument:
         sha256=stored.sha256,
         declared_type=upload.declared_type,
         media_type=upload.media_type.value,
+        content=content,
     )

@@ -11,7 +11,7 @@ from stages.sandbox.settings import Budget
 
 # Deliveries in flight per parser process. Quick lanes take several, because claims and outcomes are cheaper in
 # company; a scan occupies its parser for minutes, so its lane takes no more than it has parsers.
-WAVES: Final = {Lane.VALIDATE: 8, Lane.EXTRACT_TEXT: 4, Lane.EXTRACT_OCR: 1, Lane.NORMALIZE: 8}
+WAVES: Final = {Lane.VALIDATE: 8, Lane.EXTRACT_TEXT: 8, Lane.EXTRACT_OCR: 1, Lane.NORMALIZE: 8}
 WITHOUT_PARSER: Final = 64
 MARGIN_SECONDS: Final = 60.0
 

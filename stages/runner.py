@@ -153,6 +153,7 @@ class Runner:
             sha256=stored.sha256,
             declared_type=stored.declared_type,
             media_type=MediaType(stored.media_type),
+            content=stored.content,
         )
         return Work(
             job_id=claim.job_id,

@@ -43,7 +43,8 @@ class Supply:
 async def supplied(document: StoredDocument, documents: Documents, parsers: Parsers) -> AsyncIterator[Supply]:
     """Bring the document within a child's reach for as long as the context lasts."""
     if document.size_bytes <= INLINE_BYTES:
-        yield Supply({}, blob=await documents.get(document.storage_key))
+        content = document.content
+        yield Supply({}, blob=await documents.get(document.storage_key) if content is None else content)
         return
     async with parsers.scratch() as scratch:
         file = scratch / "document"

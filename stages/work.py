@@ -15,7 +15,8 @@ from schema.wire.pages import ExtractedPage
 class StoredDocument:
     """The stored bytes: where they are and what is known about them.
 
-    ``media_type`` is what the bytes said at intake; ``declared_type`` what the client said.
+    ``media_type`` is what the bytes said at intake; ``declared_type`` what the client said; ``content`` the bytes
+    themselves where they are so few that the database keeps them too.
     """
 
     storage_key: str
@@ -23,6 +24,7 @@ class StoredDocument:
     sha256: str
     declared_type: str | None
     media_type: MediaType
+    content: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,14 @@ from schema.domain.states import JobState, RunStatus, Stage
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:
-    """Bytes that are stored already."""
+    """Bytes that are stored already; ``content`` repeats those of a small document for the workers' sake."""
 
     storage_key: str
     size_bytes: int
     sha256: str
     declared_type: str | None
     media_type: str
+    content: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,8 @@ WITH held AS (
     WHERE CAST(:key AS text) IS NULL OR EXISTS (SELECT FROM held)
     RETURNING id, tenant_id, traceparent, created_at, updated_at, deadline_at, expires_at
 ), stored AS (
-    INSERT INTO document (job_id, sha256, size_bytes, declared_type, media_type, storage_key)
-    SELECT id, :sha256, :size_bytes, :declared_type, :media_type, :storage_key FROM accepted
+    INSERT INTO document (job_id, sha256, size_bytes, declared_type, media_type, storage_key, content)
+    SELECT id, :sha256, :size_bytes, :declared_type, :media_type, :storage_key, CAST(:content AS bytea) FROM accepted
 ), opened AS (
     INSERT INTO stage_run (job_id, stage, lane) SELECT id, 'validate', 'validate' FROM accepted
 ), told AS (
@@ -122,6 +123,7 @@ async def accept(
         "declared_type": document.declared_type,
         "media_type": document.media_type,
         "storage_key": document.storage_key,
+        "content": document.content,
         "key": reservation.key if reservation else None,
         "token": reservation.token if reservation else None,
         "fingerprint": fingerprint,

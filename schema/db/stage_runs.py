@@ -27,6 +27,7 @@ class ClaimedDocument:
     sha256: str
     declared_type: str | None
     media_type: str
+    content: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ WITH claimed AS (
 SELECT c.job_id, c.stage, c.lane, c.series, c.attempt, c.lost, c.fencing_token,
        j.tenant_id, j.kind, j.options, j.traceparent, j.deadline_at - now() AS time_left,
        now() - c.issued_at AS waited,
-       d.sha256, d.size_bytes, d.declared_type, d.media_type, d.storage_key,
+       d.sha256, d.size_bytes, d.declared_type, d.media_type, d.storage_key, d.content,
        o.content AS input_content, o.blob_key AS input_blob_key, o.sha256 AS input_sha256
 FROM claimed c
 JOIN job j ON j.id = c.job_id
@@ -111,12 +112,14 @@ WHERE (r.job_id, r.stage) IN (
     SELECT * FROM unnest(CAST(:jobs AS uuid[]), CAST(:stages AS text[])))
 """)
 
+# Locked, because a page that is being kept just now holds the run and not the job: what is decided here must see it.
 _CURRENT = text("""
 SELECT r.job_id, j.tenant_id, r.stage, r.lane, r.status, r.series, r.attempt, r.lost, r.fencing_token,
        r.worker_id, coalesce(r.lease_expires_at <= now(), false) AS lease_expired,
        r.next_attempt_at - now() AS due_in, j.deadline_at - now() AS time_left, j.state, j.kind, r.deferred_event
 FROM job j JOIN stage_run r ON r.job_id = j.id AND r.stage = j.current_stage
 WHERE j.id = ANY(CAST(:jobs AS uuid[]))
+FOR NO KEY UPDATE OF r
 """)
 
 # Rows that a move holds are left out: renewing them could only make it wait, or deadlock with a batch.
@@ -237,7 +240,7 @@ def _claimed(row: Row[Any]) -> Claimed:
 def _document(row: Row[Any]) -> ClaimedDocument | None:
     if row.storage_key is None:
         return None
-    return ClaimedDocument(row.storage_key, row.size_bytes, row.sha256, row.declared_type, row.media_type)
+    return ClaimedDocument(row.storage_key, row.size_bytes, row.sha256, row.declared_type, row.media_type, row.content)
 
 
 async def read(conn: AsyncConnection, wanted: Sequence[tuple[UUID, Stage]]) -> dict[tuple[UUID, Stage], RunView]:
@@ -248,7 +251,7 @@ async def read(conn: AsyncConnection, wanted: Sequence[tuple[UUID, Stage]]) -> d
 
 
 async def read_current(conn: AsyncConnection, jobs: Sequence[UUID]) -> dict[UUID, RunView]:
-    """Read the run that each job is at; lock the jobs before, so that it stays that."""
+    """Read and lock the run that each job is at; lock the jobs before, so that it stays that."""
     rows = await conn.execute(_CURRENT, {"jobs": list(jobs)})
     return {view.job_id: view for view in map(_view, rows)}
 

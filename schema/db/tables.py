@@ -87,6 +87,7 @@ document = Table(
     Column("declared_type", Text),
     Column("media_type", Text, nullable=False),
     Column("storage_key", Text, nullable=False),
+    Column("content", LargeBinary),
     _time("created_at", default=True),
 )
 

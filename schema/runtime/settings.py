@@ -143,7 +143,7 @@ class StagesSettings(DatabaseSettings, BrokerSettings, StoreSettings, LimitSetti
     lease_seconds: float = Field(60, ge=1, description="How long a claim lasts without a heartbeat.")
     scan_limit_seconds: float = Field(900, gt=0, description="Longest time extract may read one scanned document.")
     text_limit_seconds: float = Field(
-        300, gt=0, description="Longest time extract may read one document with a text layer."
+        180, gt=0, description="Longest time extract may read one document with a text layer."
     )
     quick_limit_seconds: float = Field(
         120, gt=0, description="Longest time validate or normalize may work on one document."

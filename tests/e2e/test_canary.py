@@ -14,8 +14,8 @@ from tests.support.system import System
 
 CANARY = "xylophone7quartz"
 NAME = f"{CANARY}.pdf"
-# Where content belongs: the pages being read, what stages hand on, and the result.
-CONTENT_TABLES = {"page_text", "stage_output", "result"}
+# Where content belongs: small documents, the pages being read, what stages hand on, and the result.
+CONTENT_TABLES = {"document", "page_text", "stage_output", "result"}
 
 
 @pytest.fixture(scope="module")

@@ -62,6 +62,7 @@ TABLES = (
         declared_type text,
         media_type text NOT NULL,
         storage_key text NOT NULL,
+        content bytea CHECK (octet_length(content) = size_bytes),
         created_at timestamptz NOT NULL DEFAULT now()
     )
     """,
