@@ -113,7 +113,6 @@ WHERE (r.job_id, r.stage) IN (
 """)
 
 # Locked, because a page that is being kept just now holds the run and not the job: what is decided here must see it.
-# Locked, because a page that is being kept just now holds the run and not the job: what is decided here must see it.
 _CURRENT = text("""
 SELECT r.job_id, j.tenant_id, r.stage, r.lane, r.status, r.series, r.attempt, r.lost, r.fencing_token,
        r.worker_id, coalesce(r.lease_expires_at <= now(), false) AS lease_expired,
