@@ -73,7 +73,8 @@ _BROKEN: Final[Mapping[str, str]] = {
         SELECT c.id FROM c JOIN stage_run r ON r.job_id = c.id AND r.stage = c.current_stage
         LEFT JOIN dead_letter l ON l.job_id = r.job_id AND l.stage = r.stage AND l.series = r.series
         WHERE c.state = 'failed'
-          AND (c.error ->> 'code' IN ('worker_lost', 'storage_unavailable', 'internal_error')) <> (l.id IS NOT NULL)
+          AND (c.error ->> 'code' IN ('worker_lost', 'storage_unavailable', 'internal_error', 'delivery_limit'))
+              <> (l.id IS NOT NULL)
     """,
     "a series costs no more attempts and no more workers than its bounds": """
         SELECT c.id FROM c JOIN stage_run r ON r.job_id = c.id

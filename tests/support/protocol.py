@@ -34,7 +34,7 @@ from tests.support.factories import LEASE, AcceptedJob
 
 HOUR = timedelta(hours=1)
 # Small bounds, so that chance reaches them; long delays, so that nothing becomes due by itself.
-POLICY = RetryPolicy(base=2 * HOUR, cap=2 * HOUR, attempts=3, unknown_attempts=2, lost_claims=2)
+POLICY = RetryPolicy(base=2 * HOUR, cap=2 * HOUR, attempts=2, unknown_attempts=1, lost_claims=1)
 DEADLINE = timedelta(days=30)
 
 DONE = Completed({"pages": 1}, pages_total=2)
@@ -120,6 +120,13 @@ async def current(database: Database, job_id: UUID) -> RunView:
     """Read the run that a job is at."""
     async with database.transaction() as conn:
         return (await stage_runs.read_current(conn, [job_id]))[job_id]
+
+
+async def current_all(database: Database, crowd: Sequence[AcceptedJob]) -> list[RunView]:
+    """Read the runs that many jobs are at."""
+    async with database.transaction() as conn:
+        found = await stage_runs.read_current(conn, [job.id for job in crowd])
+    return [found[job.id] for job in crowd]
 
 
 async def claim_all(

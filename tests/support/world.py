@@ -32,6 +32,7 @@ from tests.support.eventually import eventually
 from tests.support.factories import LEASE, AcceptedJob, rows
 from tests.support.invariants import Awaited, awaited
 from tests.support.protocol import (
+    DONE,
     POLICY,
     Hand,
     Quiet,
@@ -113,6 +114,15 @@ class World:
         for _ in range(workers):
             await world.start_worker()
         return world
+
+    async def get_ahead(self, job: AcceptedJob, stages: int) -> None:
+        """Complete a job's first stages without any trouble."""
+        for _ in range(stages):
+            await self.relay()
+            (sent,) = [one for one in self.broker if one.message.job_id == job.id]
+            hand = await self.deliver(sent, self.workers[0])
+            assert hand is not None
+            await self.finish(self.workers[0], hand, DONE)
 
     async def close(self) -> None:
         """Let every worker go."""
@@ -245,9 +255,16 @@ class World:
 
     async def still(self, run: RunView) -> bool:
         """Say whether a run is just as it was seen."""
-        async with self.database.transaction() as conn:
-            now = (await stage_runs.read(conn, [(run.job_id, run.stage)]))[run.job_id, run.stage]
+        now = await self._read(run)
         return (now.token, now.status, now.series, now.attempt) == (run.token, run.status, run.series, run.attempt)
+
+    async def is_done(self, run: RunView) -> bool:
+        """Say whether a run has been completed."""
+        return (await self._read(run)).status is RunStatus.DONE
+
+    async def _read(self, run: RunView) -> RunView:
+        async with self.database.transaction() as conn:
+            return (await stage_runs.read(conn, [(run.job_id, run.stage)]))[run.job_id, run.stage]
 
     async def take_over_late(self, seen: Glance, worker: Worker) -> bool:
         """Take a run from an owner that was gone at the glance, or give it up, as the reception would."""
