@@ -91,9 +91,9 @@ class Ledger:
         return [found.get(key) for key in wanted]
 
     async def _record_many(self, records: Sequence[Record]) -> Sequence[bool]:
-        outputs = {record.move.job_id: record.stored for record in records if record.stored}
+        decided, outputs = [record.move for record in records], [record.stored for record in records]
         async with self._database.transaction() as conn:
-            written = await moves.lock_and_apply(conn, [record.move for record in records], outputs=outputs)
+            written = await moves.lock_and_apply(conn, decided, outputs=outputs)
         self._waker.wake()
         return written
 

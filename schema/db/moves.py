@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 from uuid import UUID
 
@@ -53,7 +54,7 @@ def stored_inline(output: Mapping[str, Any]) -> StoredOutput:
 _APPLY = text("""
 WITH m AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset(CAST(:moves AS jsonb)) AS m(
-        job_id uuid, stage text, from_status text, from_token bigint, status text, state text, token bigint,
+        number int, job_id uuid, stage text, from_status text, from_token bigint, status text, state text, token bigint,
         series int, attempt int, lost int, retry_seconds float8, finished bool, redriven bool, sent bool,
         closes text, code text, exception_type text, error jsonb, warnings jsonb, event text, data jsonb,
         opens_stage text, opens_lane text, media_type text, pages_total int,
@@ -119,36 +120,36 @@ WITH m AS MATERIALIZED (
     FROM jobs j, jsonb_to_recordset(j.messages) AS o(
         event_id uuid, kind text, lane text, payload jsonb, delay_seconds float8)
 )
-SELECT job_id, stage, from_token FROM moved
+SELECT number FROM moved
 """)
-
-Key = tuple[UUID, str, int]
 
 
 async def apply(
-    conn: AsyncConnection, moves: Sequence[Move], *, outputs: Mapping[UUID, StoredOutput] | None = None
+    conn: AsyncConnection, moves: Sequence[Move], *, outputs: Sequence[StoredOutput | None] = ()
 ) -> list[bool]:
     """Write moves whose jobs are locked by this transaction.
 
-    Fenced: a move whose run has another token or status by now writes nothing at all.
+    Fenced: a move whose run has another token or status by now writes nothing at all; of several that were
+    decided on the same token, one is written.
 
     Args:
         conn: a transaction that holds the jobs' locks.
-        moves: at most one per run and token.
-        outputs: by job, where a completed stage's output has been stored; inline when absent.
+        moves: in any order, of any runs.
+        outputs: for each move, where a completed stage's output has been stored; inline when absent.
 
     Returns:
         For each move whether it was written.
     """
-    stored = outputs or {}
-    rows = [_row(move, stored.get(move.job_id)) for move in moves]
+    rows = [
+        _row(move, stored) | {"number": number} for number, (move, stored) in enumerate(zip_longest(moves, outputs))
+    ]
     answer = await conn.execute(_APPLY, {"moves": json.dumps(rows, ensure_ascii=False, allow_nan=False)})
-    written: set[Key] = {(row.job_id, row.stage, row.from_token) for row in answer}
-    return [(move.job_id, move.stage.value, move.from_token) in written for move in moves]
+    written = set(answer.scalars())
+    return [number in written for number in range(len(moves))]
 
 
 async def lock_and_apply(
-    conn: AsyncConnection, moves: Sequence[Move], *, outputs: Mapping[UUID, StoredOutput] | None = None
+    conn: AsyncConnection, moves: Sequence[Move], *, outputs: Sequence[StoredOutput | None] = ()
 ) -> list[bool]:
     """Lock the moves' jobs, then write the moves: the whole of an outcome transaction."""
     await lock_jobs(conn, (move.job_id for move in moves))

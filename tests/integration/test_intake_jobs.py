@@ -85,11 +85,11 @@ async def completed(api: Api, client: httpx.AsyncClient, *, blob: bool = False, 
         output = RESULT | {"job_id": job_id} if stage is Stage.PERSIST else {"of": stage.value}
         outcome = Completed(output, pages_total=3 if stage is Stage.VALIDATE else None)
         move = moves.of_outcome(claim, outcome, Advance())
-        stored = None
+        stored: list[written.StoredOutput] = []
         if blob and stage is Stage.PERSIST:
             key, body = output_key(claim.job_id, stage.value, claim.token), written.serialize(output)
             await api.services.blobs.put(key, body)
-            stored = {claim.job_id: written.StoredOutput("0" * 64, len(body), blob_key=key)}
+            stored = [written.StoredOutput("0" * 64, len(body), blob_key=key)]
         async with api.database.transaction() as conn:
             assert await written.lock_and_apply(conn, [move], outputs=stored) == [True]
     return job_id
