@@ -26,10 +26,8 @@ from schema.db.engine import Database
 from schema.domain.outcomes import Outcome
 from schema.domain.states import RunStatus, Stage
 from tests.support.effort import STRESS
-from tests.support.eventually import eventually
-from tests.support.factories import rows
 from tests.support.invariants import Inspection, impossible, inspect
-from tests.support.protocol import BUG, DAMAGED, DONE, POLICY, STORAGE, decided
+from tests.support.protocol import BUG, DAMAGED, DONE, POLICY, STORAGE, decided, until_locks_prove_something
 from tests.support.world import InHand, Worker, World
 
 JOBS = 3
@@ -301,8 +299,7 @@ def _until_locks_prove_something(url: str) -> None:
 
     async def wait() -> None:
         database = Database.connect(url, application="docstage-test", pool_size=1)
-        question = "SELECT 1 WHERE now() - pg_postmaster_start_time() > interval '10 seconds'"
-        await eventually(lambda: rows(database, question))
+        await until_locks_prove_something(database)
         await database.close()
 
     asyncio.run(wait())

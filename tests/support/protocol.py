@@ -30,7 +30,8 @@ from schema.domain.runs import Claim, RunView
 from schema.domain.states import Stage
 from schema.runtime.clock import SystemClock
 from schema.wire.messages import StageMessage
-from tests.support.factories import LEASE, AcceptedJob
+from tests.support.eventually import eventually
+from tests.support.factories import LEASE, AcceptedJob, rows
 
 HOUR = timedelta(hours=1)
 # Small bounds, so that chance reaches them; long delays, so that nothing becomes due by itself.
@@ -167,6 +168,12 @@ async def change(database: Database, statement: str, **values: object) -> None:
     """Let time pass for some rows, or set up what takes long to come about."""
     async with database.transaction() as conn:
         await conn.execute(text(statement), values)
+
+
+async def until_locks_prove_something(database: Database) -> None:
+    """Wait until the server is old enough for a free lock to mean that its worker is gone."""
+    question = "SELECT 1 WHERE now() - pg_postmaster_start_time() > interval '10 seconds'"
+    await eventually(lambda: rows(database, question))
 
 
 @dataclass(frozen=True, slots=True)
