@@ -24,7 +24,8 @@ _children: dict[int, subprocess.Popen[bytes]] = {}
 class Daemon:
     """One program of an instance; every process it leads to carries its mark in the environment.
 
-    ``environment_hidden_by`` names a program whose children overwrite their environment with a title.
+    ``titles`` are beginnings of command line arguments that tell its processes where that mark cannot be read: those
+    of another account, and those that overwrite it with a title.
     """
 
     name: str
@@ -32,7 +33,7 @@ class Daemon:
     argv: Sequence[str]
     cwd: Path
     environment: Mapping[str, str] = field(default_factory=dict)
-    environment_hidden_by: Path | None = None
+    titles: tuple[str, ...] = ()
 
     def start(self) -> None:
         """Start the program in a session of its own, writing to ``logs/<name>.log``."""
@@ -62,7 +63,8 @@ class Daemon:
 
     def members(self) -> list[int]:
         """Return every process of this program, also those that left its session or lost their parent."""
-        return [pid for pid in proc.pids() if self._owns(pid)]
+        first = self.pid()
+        return [pid for pid in proc.pids() if pid == first or self._owns(pid)]
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal to every process of this program."""
@@ -97,10 +99,9 @@ class Daemon:
         self._record.unlink(missing_ok=True)
 
     def _owns(self, pid: int) -> bool:
-        """Tell a process of ours by the mark, or where its title has overwritten that, by where it runs."""
         if proc.environment_has(pid, f"{_MARK}={self._mark}"):
             return True
-        return self.environment_hidden_by is not None and proc.runs_in(pid, self.environment_hidden_by, self.cwd)
+        return bool(self.titles) and any(argument.startswith(self.titles) for argument in proc.command_line(pid))
 
     @property
     def _mark(self) -> str:

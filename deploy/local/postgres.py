@@ -1,5 +1,6 @@
 """A private PostgreSQL."""
 
+import hashlib
 import os
 import shutil
 import signal
@@ -65,7 +66,8 @@ class Postgres(Service):
 
     def daemons(self) -> Sequence[Daemon]:
         """Return the postmaster."""
-        settings = _SETTINGS | {"port": str(self.state.port("postgres"))}
+        cluster = f"docstage-{hashlib.sha256(str(self._data).encode()).hexdigest()[:12]}"
+        settings = _SETTINGS | {"port": str(self.state.port("postgres")), "cluster_name": cluster}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         return [
             Daemon(
@@ -73,7 +75,7 @@ class Postgres(Service):
                 self.instance,
                 argv=self._as_server("postgres", "-D", str(self._data), *options),
                 cwd=self._data,
-                environment_hidden_by=self._programs() / "postgres",
+                titles=(f"cluster_name={cluster}", f"postgres: {cluster}: "),
             )
         ]
 

@@ -1,6 +1,5 @@
 """What ``/proc`` knows of the processes on this machine."""
 
-import contextlib
 import json
 import os
 from collections.abc import Iterator
@@ -59,12 +58,13 @@ def environment_has(pid: int, assignment: str) -> bool:
     return assignment.encode() in environment.split(b"\0")
 
 
-def runs_in(pid: int, executable: Path, directory: Path) -> bool:
-    """Tell whether the process runs ``executable`` with ``directory`` as its working directory."""
-    entry = PROC / str(pid)
-    with contextlib.suppress(OSError):
-        return (entry / "cwd").readlink() == directory and (entry / "exe").readlink() == executable
-    return False
+def command_line(pid: int) -> list[str]:
+    """Return the arguments, or the title that took their place; unlike the environment anybody may read them."""
+    try:
+        text = (PROC / str(pid) / "cmdline").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return text.split("\0")
 
 
 def _stat(pid: int) -> list[str] | None:

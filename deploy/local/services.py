@@ -47,9 +47,10 @@ def stop(services: Sequence[Service], console: Console) -> None:
 
 
 def kill(services: Sequence[Service]) -> None:
-    """End the services at once."""
-    for service in services:
-        service.kill()
+    """End the services at once, each also when another cannot be ended."""
+    with ThreadPoolExecutor(max_workers=len(services)) as pool:
+        for _ in pool.map(lambda service: service.kill(), services):
+            pass
 
 
 def _choose_ports(service: Service, console: Console) -> None:
