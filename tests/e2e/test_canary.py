@@ -54,7 +54,7 @@ async def _give_up(system: System) -> dict[str, object]:
     """Make a dead letter: a job whose document has gone from the store between its stages."""
     system.processes["stages"].terminate()
     await system.processes["stages"].wait()
-    job_id = await system.submit(f"Never read: {CANARY}.".encode(), name=NAME)
+    job_id = await system.submit(f"Never read: {CANARY}. ".encode() * 1000, name=NAME)
     heir = system.stages("broken", DOCSTAGE_S3_ENDPOINT="http://127.0.0.1:1", DOCSTAGE_RETRY_ATTEMPTS="2")
     await system.start(heir)
     job = await system.finished(job_id)

@@ -38,7 +38,8 @@ async def prometheus(system: System) -> AsyncIterator[httpx.AsyncClient]:
 async def _fail_one(system: System) -> None:
     """Give a job up after its retries, as when the object store is away."""
     system.processes["stages"].kill()
-    job_id = await system.submit(b"never read")
+    # Larger than what the database keeps too, so that the object store is needed.
+    job_id = await system.submit(b"never read " * 2000)
     broken = system.stages("stages", DOCSTAGE_S3_ENDPOINT="http://127.0.0.1:1", DOCSTAGE_RETRY_ATTEMPTS="2")
     await system.start(broken)
     assert (await system.finished(job_id))["status"] == "failed"
