@@ -54,8 +54,9 @@ docs: venv ## write docs/settings.md from the settings in the code
 
 lock: venv ## resolve the dependencies of pyproject.toml anew into deploy/requirements*.txt
 	echo 'setuptools>=77' | $(COMPILE) - --output-file deploy/requirements-build.txt
+	echo 'uv' | $(COMPILE) - --output-file deploy/requirements-uv.txt
 	$(COMPILE) pyproject.toml --output-file deploy/requirements.txt
-	$(COMPILE) pyproject.toml --group dev --constraint deploy/requirements.txt --output-file deploy/requirements-dev.txt
+	$(COMPILE) pyproject.toml --group dev --constraint deploy/requirements.txt --constraint deploy/requirements-uv.txt --output-file deploy/requirements-dev.txt
 
 clean: ## end everything and remove .local (with its data) and .venv
 	@$(LAUNCHER) clean

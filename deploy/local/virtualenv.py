@@ -12,6 +12,7 @@ from deploy.local.instance import LOCAL, ROOT
 
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
+_INSTALLER_LOCK = ROOT / "deploy" / "requirements-uv.txt"
 _LOCKS = (ROOT / "deploy" / "requirements-build.txt", ROOT / "deploy" / "requirements-dev.txt")
 _STAMP = VENV / "docstage-stamp"
 _LOG = LOCAL / "setup.log"
@@ -21,7 +22,7 @@ def ensure(console: Console) -> None:
     """Make ``.venv`` agree with the lock files; do nothing when it does.
 
     Raises:
-        LauncherError: pip failed.
+        LauncherError: an installation failed.
     """
     wanted = _fingerprint()
     if PYTHON.exists() and _STAMP.exists() and _STAMP.read_text(encoding="ascii") == wanted:
@@ -31,9 +32,10 @@ def ensure(console: Console) -> None:
         _run([sys.executable, "-m", "venv", "--clear", str(VENV)])
     console.say("installing Python packages")
     _STAMP.unlink(missing_ok=True)
+    install = _installer(console)
     locks = [part for lock in _LOCKS for part in ("-r", str(lock))]
-    _pip("--require-hashes", *locks)
-    _pip("--no-deps", "--no-build-isolation", "--editable", str(ROOT))
+    _run([*install, "--require-hashes", *locks])
+    _run([*install, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)])
     _STAMP.write_text(wanted, encoding="ascii")
     console.say("Python packages installed")
 
@@ -53,14 +55,29 @@ def _fingerprint() -> str:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     metadata = [project["build-system"], project["project"], project["tool"]["setuptools"]]
     digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
-    for lock in _LOCKS:
+    for lock in (_INSTALLER_LOCK, *_LOCKS):
         digest.update(lock.read_bytes())
     digest.update(f"{sys.version_info[:2]} {VENV}".encode())
     return digest.hexdigest()
 
 
-def _pip(*arguments: str) -> None:
-    _run([str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet", *arguments])
+def _installer(console: Console) -> list[str]:
+    """Return the command that installs: uv, in a tenth of pip's time, unless pip has an index of its own configured.
+
+    uv does not read pip's configuration, so it would pass by a company's mirror.
+    """
+    pip = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet"]
+    if _index_configured():
+        console.say("pip's own index is configured, so pip installs")
+        return pip
+    _run([*pip, "--require-hashes", "-r", str(_INSTALLER_LOCK)])
+    return [str(VENV / "bin" / "uv"), "pip", "install", "--quiet", "--python", str(PYTHON)]
+
+
+def _index_configured() -> bool:
+    listed = subprocess.run([str(PYTHON), "-m", "pip", "config", "list"], capture_output=True, text=True, check=False)
+    names = [line.partition("=")[0].rpartition(".")[2] for line in listed.stdout.splitlines()]
+    return any(name in {"index-url", "index_url"} for name in names)
 
 
 def _run(argv: list[str]) -> None:
