@@ -7,6 +7,7 @@ machine say little about another; compare two runs on the same one, and ratios r
 import argparse
 import asyncio
 import json
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,7 @@ from rich.table import Table
 
 from schema.migrations.__main__ import config
 from tests.conftest import settings_for
+from tests.support.cpu import spent_seconds
 from tests.support.factories import rows
 from tests.support.services import fresh_bucket, fresh_database, fresh_vhost, running_services
 from tests.support.system import System, running_system
@@ -38,7 +40,6 @@ FROM stage_attempt a JOIN stage_run r USING (job_id, stage)
 GROUP BY a.stage
 """
 _FINISHED = "SELECT count(*) AS n FROM job WHERE finished_at IS NOT NULL"
-_SPAN = "SELECT extract(epoch FROM max(finished_at) - min(created_at)) AS seconds FROM job"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class Figures:
     latency_p99: float
     waited: dict[str, float]
     worked: dict[str, float]
+    cpu_seconds: dict[str, float]
 
 
 async def _submit(system: System, jobs: int, clients: int, progress: Progress) -> float:
@@ -81,23 +83,32 @@ async def _drain(system: System, jobs: int, progress: Progress) -> None:
         await asyncio.sleep(0.1)
 
 
-async def measure(system: System, jobs: int, clients: int) -> Figures:
-    """Run one load through a started system."""
+async def measure(system: System, jobs: int, clients: int, *, backlog: bool) -> Figures:
+    """Run one load through a system; a ``backlog`` is submitted before anybody works."""
+    intake, *workers = system.apart()
+    await system.start(intake, *([] if backlog else workers))
     with Progress(console=Console(stderr=True)) as progress:
         submitting = asyncio.create_task(_submit(system, jobs, clients, progress))
+        if backlog:
+            await submitting
+            await system.start(*workers)
+        pids = {"these clients": os.getpid()} | {name: process.pid for name, process in system.processes.items()}
+        before, began = spent_seconds(pids), time.perf_counter()
         await _drain(system, jobs, progress)
+        drained = time.perf_counter() - began
         seconds = await submitting
+    spent = spent_seconds(pids)
     (latency,), stages = await rows(system.database, _LATENCY), await rows(system.database, _STAGES)
-    (span,) = await rows(system.database, _SPAN)
     p50, p99 = latency["p"]
     return Figures(
         jobs=jobs,
-        jobs_per_second=jobs / float(span["seconds"]),
+        jobs_per_second=jobs / drained,
         accepted_per_second=jobs / seconds,
         latency_p50=p50,
         latency_p99=p99,
         waited={row["stage"]: row["waited"] for row in stages},
         worked={row["stage"]: row["worked"] for row in stages},
+        cpu_seconds={name: (spent[name] - before[name]) / jobs for name in spent},
     )
 
 
@@ -117,16 +128,23 @@ def show(figures: Sequence[tuple[str, Figures]]) -> None:
     for name, one in figures:
         for stage in ("validate", "extract", "normalize", "persist"):
             where.add_row(name, stage, f"{one.waited[stage] * 1000:.1f}", f"{one.worked[stage] * 1000:.1f}")
-    Console().print(table, where)
+    who = Table("processor per job, ms", *(name for name, _ in figures))
+    names = {name for _, one in figures for name in one.cpu_seconds}
+    spenders = {name: [one.cpu_seconds.get(name, 0.0) for _, one in figures] for name in names}
+    for name, each in sorted(spenders.items(), key=lambda spender: -spender[1][-1]):
+        who.add_row(name, *(f"{seconds * 1000:.2f}" for seconds in each))
+    who.add_row("all", *(f"{sum(one.cpu_seconds.values()) * 1000:.2f}" for _, one in figures))
+    Console().print(table, where, who)
 
 
 async def run(arguments: argparse.Namespace) -> list[tuple[str, Figures]]:
     """Start the services and a system per load, and measure."""
     figures = []
     with running_services() as services:
-        for name, jobs, clients in (
-            ("one at a time", arguments.jobs // 20, 1),
-            ("as fast as it goes", arguments.jobs, arguments.clients),
+        for name, jobs, clients, backlog in (
+            ("one at a time", arguments.jobs // 20, 1, False),
+            ("as fast as it goes", arguments.jobs, arguments.clients, False),
+            ("a backlog", arguments.jobs, arguments.clients, True),
         ):
             with (
                 fresh_database(services) as url,
@@ -136,8 +154,7 @@ async def run(arguments: argparse.Namespace) -> list[tuple[str, Figures]]:
             ):
                 await asyncio.to_thread(command.upgrade, config(url), "head")
                 async with running_system(settings_for(services, url, amqp, bucket), Path(folder)) as system:
-                    await system.start_apart()
-                    figures.append((name, await measure(system, jobs, clients)))
+                    figures.append((name, await measure(system, jobs, clients, backlog=backlog)))
     return figures
 
 

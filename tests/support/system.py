@@ -180,12 +180,17 @@ class System:
             self.stages(**settings),
         )
 
+    def apart(self, **settings: str) -> list[Process]:
+        """Make what ``make run`` starts: intake, one publisher, and a process for each stage."""
+        return [
+            self.process("intake", "intake", **settings),
+            self.process("publisher", "publisher", **settings),
+            *(self.stages(stage, stage, **settings) for stage in ("validate", "extract", "normalize", "persist")),
+        ]
+
     async def start_apart(self, **settings: str) -> None:
-        """Start what ``make run`` starts: intake, one publisher, and a process for each stage."""
-        stages = [self.stages(stage, stage, **settings) for stage in ("validate", "extract", "normalize", "persist")]
-        await self.start(
-            self.process("intake", "intake", **settings), self.process("publisher", "publisher", **settings), *stages
-        )
+        """Start them."""
+        await self.start(*self.apart(**settings))
 
     async def add_tenant(self, name: str) -> str:
         """Make a tenant and return a key of its."""
