@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -28,7 +29,10 @@ class StartError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """How a child ended: its exit code (negative for a signal) and the most memory it ever had resident."""
+    """How a child ended: its exit code (negative for a signal) and the most memory it ever had resident.
+
+    The peak is 0 where it cannot be told from that of the process which started the child.
+    """
 
     exit_code: int
     peak_rss_bytes: int
@@ -58,6 +62,8 @@ class Child:
         self.calls = 0
         self.overweight = False
         self._process = process
+        # The kernel begins a child's peak with that of its parent, whose memory it has until it executes its program.
+        self._inherited_rss_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         self._burial: asyncio.Future[Death] | None = None
 
     @property
@@ -100,7 +106,7 @@ class Child:
             # Before it is waited for, the dead leader keeps the group's number from being given away.
             _kill_group(self.pid)
             self.channel.close()
-            self._burial = asyncio.ensure_future(asyncio.to_thread(_wait, self._process))
+            self._burial = asyncio.ensure_future(asyncio.to_thread(_wait, self._process, self._inherited_rss_bytes))
 
     async def bury(self) -> Death:
         """Kill the child if need be and return how it ended; nothing of it runs any more then."""
@@ -154,11 +160,12 @@ def _kill_group(pid: int) -> None:
         return
 
 
-def _wait(process: "subprocess.Popen[bytes]") -> Death:
+def _wait(process: "subprocess.Popen[bytes]", inherited_rss_bytes: int) -> Death:
     """Wait for the process (in a thread) and read how much it had used."""
     try:
         _, status, usage = os.wait4(process.pid, 0)
     except ChildProcessError:
         return Death(exit_code=process.wait(), peak_rss_bytes=0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    return Death(exit_code=process.returncode, peak_rss_bytes=usage.ru_maxrss * 1024)
+    peak = usage.ru_maxrss * 1024
+    return Death(exit_code=process.returncode, peak_rss_bytes=peak if peak > inherited_rss_bytes else 0)

@@ -184,6 +184,18 @@ async def test_a_child_that_dies_is_a_crash_worth_another_attempt(pool, number):
     assert await pool.pid()
 
 
+async def test_the_memory_of_a_large_worker_is_not_taken_for_its_childs(make_pool):
+    """The kernel counts what the parent had when it started the child, and a crash must stay worth another attempt."""
+    ballast = b"x" * (256 * MIB)
+    pool = await make_pool(memory_bytes=len(ballast))
+
+    with pytest.raises(TransientError) as caught:
+        await pool.call("die", signal=int(signal.SIGSEGV))
+
+    assert caught.value.code is ErrorCode.PARSER_CRASHED
+    assert pool.reasons == ["crash"]
+
+
 async def test_a_child_that_died_between_calls_is_replaced(pool):
     """What happens while nobody asks must not fail the next document."""
     first = await pool.pid()
