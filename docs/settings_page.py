@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 from schema.runtime import settings
 from schema.runtime.settings import (
     ClientSettings,
+    DeliverSettings,
     IntakeSettings,
     PublisherSettings,
     Settings,
@@ -26,6 +27,7 @@ READERS: Final = {
     IntakeSettings: "python -m intake",
     PublisherSettings: "python -m publisher",
     StagesSettings: "python -m stages",
+    DeliverSettings: "python -m stages deliver",
     ToolSettings: "docstage-dlq",
     ClientSettings: "docstage",
 }

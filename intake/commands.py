@@ -41,6 +41,7 @@ async def cancel(intake: Services, tenant_id: UUID, job_id: UUID) -> JobRecord:
         run = (await stage_runs.read_current(conn, [job_id]))[job_id]
         await apply(conn, [moves.cancel(run)])
         after = still_there(await job_records.find(conn, job_id=job_id, tenant_id=tenant_id))
+    intake.waker.wake()
     metrics.COMPLETIONS.labels(after.kind.value, JobState.CANCELLED.value, "").inc()
     return after
 
@@ -95,6 +96,7 @@ async def delete(intake: Services, tenant_id: UUID, job_id: UUID) -> None:
         await dead_letters.close(conn, job_ids=[job_id], state=LetterState.DISCARDED, by=OWNER, note=DELETED)
         await jobs.bury(conn, [job_id])
     if not job.state.terminal:
+        intake.waker.wake()
         metrics.COMPLETIONS.labels(job.kind.value, JobState.CANCELLED.value, "").inc()
     with contextlib.suppress(PermanentError, TransientError):
         await intake.blobs.delete_prefix(job_prefix(job_id))

@@ -15,7 +15,7 @@ from schema.runtime.broker import BrokerSession
 from schema.wire.queues import topology
 
 PAUSE_SECONDS: Final = 5.0
-OUTBOX_KINDS: Final = (("stage",), ("dead_letter",))
+OUTBOX_KINDS: Final = (("stage",), ("dead_letter",), ("notice",))
 OPEN_STATES: Final = tuple((state.value,) for state in JobState if not state.terminal)
 OPEN_RUNS: Final = tuple(
     (lane.value, status.value)
@@ -67,6 +67,8 @@ def show(measured: Measures) -> None:
     _replace(metrics.DEAD_LETTERS, measured.letters, zero=())
     metrics.OUTBOX_OLDEST_SECONDS.set(measured.outbox_oldest_seconds)
     metrics.DEAD_LETTER_OLDEST_SECONDS.set(measured.letter_oldest_seconds)
+    metrics.WEBHOOKS_PENDING.set(measured.webhooks_pending)
+    metrics.WEBHOOKS_OVERDUE_SECONDS.set(measured.webhook_overdue_seconds)
     for lane, seconds in measured.oldest_ready_seconds:
         metrics.OLDEST_READY_SECONDS.labels(lane).set(seconds)
 

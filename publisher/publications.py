@@ -12,12 +12,15 @@ from schema.wire.messages import (
     HEADER_EVENT_ID,
     HEADER_TRACEPARENT,
     LETTER_TYPE,
+    NOTICE_TYPE,
     STAGE_TYPE,
+    NoticeMessage,
     StageMessage,
     encode,
     encode_letter,
+    encode_notice,
 )
-from schema.wire.queues import DLX, Route, route
+from schema.wire.queues import DLX, NOTICES_KEY, WORK, Route, route
 
 
 class NoRouteError(Exception):
@@ -45,6 +48,8 @@ def publication(row: OutboxRow) -> Publication:
         return _publication(row, route(row.lane, row.delay), STAGE_TYPE, _stage_body(row))
     if row.kind == "dead_letter":
         return _publication(row, Route(DLX, ""), LETTER_TYPE, _letter_body(row))
+    if row.kind == "notice":
+        return _publication(row, Route(WORK, NOTICES_KEY), NOTICE_TYPE, _notice_body(row))
     raise NoRouteError(row.kind)
 
 
@@ -76,4 +81,16 @@ def _letter_body(row: OutboxRow) -> bytes:
         stage=payload["stage"],
         series=payload["series"],
         code=payload["code"],
+    )
+
+
+def _notice_body(row: OutboxRow) -> bytes:
+    payload = row.payload
+    return encode_notice(
+        NoticeMessage(
+            endpoint_id=UUID(payload["endpoint_id"]),
+            event_id=UUID(payload["event_id"]),
+            series=payload["series"],
+            attempt=payload["attempt"],
+        )
     )

@@ -17,6 +17,7 @@ from schema.runtime.clock import SystemClock
 from schema.runtime.lifecycle import Health, serve_health, stop_on_signals, supervise
 from schema.runtime.settings import StagesSettings
 from stages.consumer import Desk, StageConsumer
+from stages.deliver import process as deliver
 from stages.lanes import LanePlan, plan
 from stages.ledger import Ledger
 from stages.liveness import Liveness
@@ -34,10 +35,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m stages",
         description="Consume the queues of one or several stages.",
-        epilog="example: python -m stages validate normalize persist",
+        epilog="example: python -m stages validate normalize persist; deliver, which sends webhooks, runs by itself",
     )
-    parser.add_argument("stages", nargs="+", choices=[stage.value for stage in Stage], metavar="STAGE")
+    choices = [*(stage.value for stage in Stage), deliver.NAME]
+    parser.add_argument("stages", nargs="+", choices=choices, metavar="STAGE")
     names = parser.parse_args().stages
+    if deliver.NAME in names:
+        if len(names) > 1:
+            parser.error("deliver runs in a process of its own")
+        deliver.main()
+        return
     settings = StagesSettings.load()
     try:
         plans = plan([Stage(name) for name in names], settings)

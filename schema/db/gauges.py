@@ -28,12 +28,16 @@ class Measures:
     oldest_ready_seconds: Sequence[tuple[str, float]]
     letters: Sequence[Count]
     letter_oldest_seconds: float
+    webhooks_pending: int
+    webhook_overdue_seconds: float
 
 
-# A row that was put off because it could not be published is as overdue as one that is due.
+# A row that was put off because it could not be published is as overdue as one that is due. A notice that is to be
+# sent again waits in the outbox until then, so it is owed since then.
 _OUTBOX = text("""
 SELECT kind, count(*) AS rows,
-       coalesce(extract(epoch FROM max(now() - created_at) FILTER (
+       coalesce(extract(epoch FROM max(
+           now() - CASE kind WHEN 'notice' THEN coalesce(not_before, created_at) ELSE created_at END) FILTER (
            WHERE available_at <= now() OR attempts > 0)), 0)::float8 AS oldest
 FROM outbox_event GROUP BY kind
 """)
@@ -63,6 +67,11 @@ SELECT coalesce(stage, 'none') AS stage, code, count(*) AS rows,
 FROM dead_letter WHERE state = 'open' GROUP BY 1, 2
 """)
 
+_WEBHOOKS = text("""
+SELECT count(*) AS pending, coalesce(extract(epoch FROM now() - min(next_attempt_at)), 0)::float8 AS overdue
+FROM webhook_delivery WHERE status = 'pending'
+""")
+
 
 async def measure(conn: AsyncConnection) -> Measures:
     """Measure everything once."""
@@ -71,6 +80,7 @@ async def measure(conn: AsyncConnection) -> Measures:
     runs = (await conn.execute(_RUNS)).all()
     ready = (await conn.execute(_OLDEST_READY, {"lanes": [lane.value for lane in Lane]})).all()
     letters = (await conn.execute(_LETTERS)).all()
+    webhooks = (await conn.execute(_WEBHOOKS)).one()
     return Measures(
         outbox=[Count((row.kind,), row.rows) for row in outbox],
         outbox_oldest_seconds=max((row.oldest for row in outbox), default=0.0),
@@ -79,4 +89,6 @@ async def measure(conn: AsyncConnection) -> Measures:
         oldest_ready_seconds=[(row.lane, max(0.0, row.seconds)) for row in ready],
         letters=[Count((row.stage, row.code), row.rows) for row in letters],
         letter_oldest_seconds=max((row.oldest for row in letters), default=0.0),
+        webhooks_pending=webhooks.pending,
+        webhook_overdue_seconds=max(0.0, webhooks.overdue),
     )

@@ -92,6 +92,8 @@ WITH buried AS (
     DELETE FROM page_text WHERE job_id IN (SELECT id FROM buried)
 ), results AS (
     DELETE FROM result WHERE job_id IN (SELECT id FROM buried)
+), notices AS (
+    UPDATE webhook_delivery SET data = data || '{"client_tag": null}' WHERE job_id IN (SELECT id FROM buried)
 )
 SELECT id FROM buried
 """)

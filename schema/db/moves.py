@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from schema.db.locks import lock_jobs
 from schema.domain.ids import new_id
 from schema.domain.moves import Move
+from schema.domain.notices import notice_of
 from schema.domain.outcomes import Completed
 from schema.domain.states import Event, Lane, Stage
 
@@ -50,7 +51,8 @@ def stored_inline(output: Mapping[str, Any]) -> StoredOutput:
 
 
 # The first part updates the run rows and is the fence: all others join what it moved and do nothing for the
-# rest. In one statement, because a round trip costs more than all of these writes together.
+# rest. In one statement, because a round trip costs more than all of these writes together. Endpoints are locked
+# against their removal, which would otherwise fail the whole move by their foreign key.
 _APPLY = text("""
 WITH m AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset(CAST(:moves AS jsonb)) AS m(
@@ -59,7 +61,7 @@ WITH m AS MATERIALIZED (
         closes text, code text, exception_type text, error jsonb, warnings jsonb, event text, data jsonb,
         opens_stage text, opens_lane text, media_type text, pages_total int,
         output jsonb, blob_key text, sha256 text, size_bytes bigint,
-        letter_id uuid, reason text, messages jsonb)
+        letter_id uuid, reason text, messages jsonb, notice_id uuid, notice_type text, notice jsonb)
 ), moved AS (
     UPDATE stage_run r SET
         status = m.status, fencing_token = m.token, series = m.series, attempt = m.attempt, lost = m.lost,
@@ -105,7 +107,7 @@ WITH m AS MATERIALIZED (
         expires_at = CASE WHEN m.finished OR m.redriven THEN now() + j.retention ELSE j.expires_at END,
         deadline_at = CASE WHEN m.redriven THEN now() + j.deadline ELSE j.deadline_at END
     FROM moved m WHERE j.id = m.job_id
-    RETURNING m.*, j.tenant_id, j.traceparent, j.event_sequence
+    RETURNING m.*, j.tenant_id, j.traceparent, j.event_sequence, j.kind, j.client_tag
 ), told AS (
     INSERT INTO job_event (job_id, sequence, type, stage, data)
     SELECT job_id, event_sequence, event, stage, data FROM jobs
@@ -119,6 +121,19 @@ WITH m AS MATERIALIZED (
            now() + o.delay_seconds * interval '1 second', j.traceparent
     FROM jobs j, jsonb_to_recordset(j.messages) AS o(
         event_id uuid, kind text, lane text, payload jsonb, delay_seconds float8)
+), noted AS (
+    INSERT INTO webhook_delivery (endpoint_id, event_id, job_id, type, data)
+    SELECT e.id, j.notice_id, j.job_id, j.notice_type,
+           j.notice || jsonb_build_object('kind', j.kind, 'client_tag', j.client_tag)
+    FROM jobs j JOIN webhook_endpoint e ON e.tenant_id = j.tenant_id
+    WHERE e.disabled_at IS NULL AND j.notice_type = ANY (e.events)
+    FOR KEY SHARE OF e
+    RETURNING endpoint_id, event_id, series
+), noticed AS (
+    INSERT INTO outbox_event (event_id, kind, tenant_id, job_id, payload, traceparent)
+    SELECT n.event_id, 'notice', j.tenant_id, j.job_id, jsonb_build_object(
+               'endpoint_id', n.endpoint_id, 'event_id', n.event_id, 'series', n.series, 'attempt', 1), j.traceparent
+    FROM noted n JOIN jobs j ON j.notice_id = n.event_id
 )
 SELECT number FROM moved
 """)
@@ -184,6 +199,7 @@ def _row(move: Move, stored: StoredOutput | None) -> dict[str, Any]:
         "reason": move.letter.value if move.letter else None,
         **_output(move.output, stored),
         **_messages(move),
+        **_notice(move),
     }
 
 
@@ -235,6 +251,14 @@ def _messages(move: Move) -> dict[str, Any]:
         letter_id = str(new_id())
         messages.append(_letter_message(move, letter_id))
     return {"messages": messages, "letter_id": letter_id}
+
+
+def _notice(move: Move) -> dict[str, Any]:
+    """Say what the tenant's endpoints are told of a job's end, under one id for all of them."""
+    notice = notice_of(move)
+    if notice is None:
+        return {}
+    return {"notice_id": str(new_id()), "notice_type": notice.type.value, "notice": notice.data}
 
 
 def stage_message(job_id: UUID, lane: Lane, series: int, attempt: int, delay_seconds: float | None) -> dict[str, Any]:

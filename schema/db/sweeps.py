@@ -81,6 +81,7 @@ FROM claimed GROUP BY lane
 """)
 
 # A run is forgotten when it waits without a message that is known of, and others went past it or it is too old.
+# Only stage messages count: the notice of an earlier end may be owed for days.
 _FORGOTTEN_TEMPLATE = """
 SELECT f.job_id
 FROM (
@@ -94,7 +95,7 @@ CROSS JOIN LATERAL (
       AND r.issued_at < greatest(l.passed_until, now() - l.silent)
       AND now() - r.issued_at > (power(2, least(r.issues, 16)) - 1)
           * CASE WHEN r.issued_at < l.passed_until THEN CAST(:overtaken AS interval) ELSE l.silent END
-      AND NOT EXISTS (SELECT FROM outbox_event o WHERE o.job_id = r.job_id)
+      AND NOT EXISTS (SELECT FROM outbox_event o WHERE o.job_id = r.job_id AND o.kind = 'stage')
     ORDER BY r.issued_at LIMIT :limit
 ) AS f
 ORDER BY f.issued_at LIMIT :limit

@@ -18,7 +18,7 @@ from sqlalchemy import (
     Table,
     Text,
 )
-from sqlalchemy.dialects.postgresql import JSONB, UUID
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
 
 metadata = MetaData()
 
@@ -245,8 +245,13 @@ webhook_endpoint = Table(
     Column("id", UUID, primary_key=True),
     Column("tenant_id", UUID, ForeignKey("tenant.id"), nullable=False),
     Column("url", Text, nullable=False),
+    Column("events", ARRAY(Text), nullable=False),
+    Column("secret", LargeBinary, nullable=False),
+    Column("previous_secret", LargeBinary),
+    _time("previous_until"),
     _time("created_at", default=True),
     _time("disabled_at"),
+    Column("disabled_reason", Text),
 )
 
 webhook_delivery = Table(
@@ -256,7 +261,14 @@ webhook_delivery = Table(
     Column("event_id", UUID, primary_key=True),
     Column("job_id", UUID, _job(), nullable=False),
     Column("type", Text, nullable=False),
+    Column("data", JSONB, nullable=False),
+    Column("status", Text, nullable=False, server_default="pending"),
+    Column("series", Integer, nullable=False, server_default="1"),
     Column("attempt", Integer, nullable=False, server_default="0"),
+    _time("next_attempt_at"),
+    Column("issues", Integer, nullable=False, server_default="1"),
+    _time("issued_at", default=True),
+    Column("history", JSONB, nullable=False, server_default="[]"),
     _time("created_at", default=True),
     _time("delivered_at"),
 )

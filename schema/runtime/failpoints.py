@@ -27,6 +27,7 @@ class Point(StrEnum):
     WORKED = "worked"
     OUTPUT_STORED = "output_stored"
     OUTCOME_COMMITTED = "outcome_committed"
+    WEBHOOK_SENT = "webhook_sent"
     REDRIVE_COMMITTED = "redrive_committed"
 
 

@@ -14,7 +14,7 @@ ALLOWED: Final = frozenset(
         "job_id", "tenant_id", "stage", "lane", "series", "attempt", "token", "worker_id", "outcome", "code",
         "kind", "rule", "count", "queue", "exception_type", "seconds", "delay_seconds", "request_id", "method",
         "route", "status", "reason", "event_id", "letter_id", "pages", "size_bytes", "signal", "port", "missing",
-        "by", "state", "level_number", "exchange", "liveness", "version", "where",
+        "by", "state", "endpoint_id", "level_number", "exchange", "liveness", "version", "where",
     }
 )  # fmt: skip
 

@@ -9,6 +9,7 @@ from prometheus_client import Counter, Gauge, Histogram
 from schema.domain.errors import MEANINGS
 from schema.domain.kinds import Kind
 from schema.domain.moves import Move
+from schema.domain.notices import DeliveryCode
 from schema.domain.states import AttemptOutcome, JobState, Lane, Stage
 
 SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900)
@@ -34,6 +35,12 @@ IN_FLIGHT = Gauge("docstage_claims_in_flight", "Claims being worked on.", ["stag
 CONSUMER_ACTIVE = Gauge("docstage_consumer_active", "1 while the broker delivers to this consumer.", ["queue"])
 PAGES = Counter("docstage_pages_total", "Pages read.", ["outcome"])
 CHILD_KILLS = Counter("docstage_child_kills_total", "Parser processes ended.", ["reason"])
+
+# Webhooks
+WEBHOOK_DELIVERIES = Counter("docstage_webhook_deliveries_total", "Attempts to tell an endpoint.", ["outcome", "code"])
+WEBHOOK_SECONDS = Histogram("docstage_webhook_seconds", "Time of one attempt.", ["outcome"], buckets=SECONDS)
+WEBHOOKS_PENDING = Gauge("docstage_webhooks_pending", "Tellings that still have to be made.")
+WEBHOOKS_OVERDUE_SECONDS = Gauge("docstage_webhooks_overdue_seconds", "How long the first of them has been due.")
 
 # Publisher
 PUBLISHED = Counter("docstage_relay_published_total", "Outbox rows published.", ["kind", "outcome"])
@@ -78,6 +85,13 @@ def prepare_stages(lanes: Iterable[Lane]) -> None:
         _zero(counter, stages)
     _zero(CHILD_KILLS, ["timeout", "silence", "memory", "crash", "cancelled", "recycled"])
     _zero(PAGES, ["text_layer", "ocr", "docx", "text", "failed"] if Stage.EXTRACT.value in stages else [])
+
+
+def prepare_deliver() -> None:
+    """Set what the sender of webhooks counts to zero."""
+    _zero(WEBHOOK_DELIVERIES, ["delivered"], [""])
+    _zero(WEBHOOK_DELIVERIES, ["retrying", "failed"], [code.value for code in DeliveryCode])
+    _zero(WEBHOOK_SECONDS, ["delivered", "retrying", "failed"])
 
 
 def prepare_intake(kinds: Iterable[str], refusals: Iterable[str]) -> None:

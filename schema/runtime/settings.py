@@ -3,10 +3,11 @@
 ``docs/settings.md`` is made from these classes, so a description here is what operators read.
 """
 
+import base64
 import sys
 from datetime import timedelta
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -14,7 +15,10 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from schema.domain.backoff import RetryPolicy
 from schema.domain.limits import DocumentLimits
 from schema.domain.states import Stage
+from schema.domain.targets import Networks, parse_networks
 from schema.wire.queues import DLQ_TTL
+
+KEY_BYTES: Final = 32
 
 
 class Settings(BaseSettings):
@@ -30,6 +34,18 @@ class Settings(BaseSettings):
             return cls()
         except ValidationError as error:
             sys.exit(complaint(error))
+
+
+def key_bytes(text: str) -> bytes:
+    """Read the base64 of a key of 256 bits.
+
+    Raises:
+        ValueError: it is none.
+    """
+    key = base64.b64decode(text.strip(), validate=True)
+    if len(key) != KEY_BYTES:
+        raise ValueError
+    return key
 
 
 def complaint(error: ValidationError) -> str:
@@ -108,6 +124,39 @@ class LossSettings(Settings):
     lost_claims: int = Field(3, ge=0, description="Workers one series may cost before the job is given up.")
 
 
+class WebhookSettings(Settings):
+    """Webhooks; intake and deliver must be given the same."""
+
+    webhook_keys: SecretStr = Field(
+        SecretStr(""),
+        description="Base64 of 32 random bytes, or several of them after commas: the first encrypts the endpoints' "
+        "secrets, all decrypt them. Empty: no webhooks.",
+    )
+    webhook_networks: str = Field(
+        "",
+        description="Networks such as `10.1.0.0/16,127.0.0.0/8` that webhooks may go to although they are not public; "
+        "plain http is taken to these alone.",
+    )
+
+    @model_validator(mode="after")
+    def _readable(self) -> Self:
+        """Refuse keys and networks that are none, without saying what they were."""
+        try:
+            self.keys(), self.networks()
+        except ValueError:
+            message = "webhook_keys or webhook_networks cannot be read"
+            raise ValueError(message) from None
+        return self
+
+    def keys(self) -> list[bytes]:
+        """Return the keys that the endpoints' secrets are sealed with, the newest first."""
+        return [key_bytes(part) for part in self.webhook_keys.get_secret_value().split(",") if part.strip()]
+
+    def networks(self) -> Networks:
+        """Return the networks that are allowed besides the public ones."""
+        return parse_networks(self.webhook_networks)
+
+
 class PublisherSettings(DatabaseSettings, BrokerSettings, StoreSettings, LossSettings, ProcessSettings):
     """The relay and the sweeper."""
 
@@ -179,7 +228,32 @@ class StagesSettings(DatabaseSettings, BrokerSettings, StoreSettings, LimitSetti
         )
 
 
-class IntakeSettings(DatabaseSettings, BrokerSettings, StoreSettings, LimitSettings, ProcessSettings):
+class DeliverSettings(DatabaseSettings, BrokerSettings, WebhookSettings, ProcessSettings):
+    """The sender of webhooks."""
+
+    webhook_timeout_seconds: float = Field(20, gt=0, description="Longest time one POST may take, name and all.")
+    webhook_schedule_seconds: str = Field(
+        "5,300,1800,7200,18000,36000,50400,72000,86400",
+        description="Pauses between attempts, each spread by a fifth; after the last attempt the delivery has failed.",
+    )
+    webhook_in_flight: int = Field(64, ge=1, description="POSTs at once per process.")
+    webhook_ca_file: str = Field("", description="Certificates to trust instead of the public authorities'.")
+    grace_seconds: float = Field(20, ge=0, description="On SIGTERM, time for POSTs to end.")
+
+    @model_validator(mode="after")
+    def _schedule_is_one(self) -> Self:
+        """Refuse pauses that are none."""
+        if any(pause < timedelta(0) for pause in self.schedule()):
+            message = "webhook_schedule_seconds has a pause below 0"
+            raise ValueError(message)
+        return self
+
+    def schedule(self) -> list[timedelta]:
+        """Return the pauses between attempts."""
+        return [timedelta(seconds=float(part)) for part in self.webhook_schedule_seconds.split(",") if part.strip()]
+
+
+class IntakeSettings(DatabaseSettings, BrokerSettings, StoreSettings, LimitSettings, WebhookSettings, ProcessSettings):
     """The HTTP API."""
 
     http_host: str = Field("127.0.0.1", description="Address to listen on.")
@@ -199,6 +273,10 @@ class IntakeSettings(DatabaseSettings, BrokerSettings, StoreSettings, LimitSetti
     max_wait_seconds: int = Field(60, ge=0, description="Longest time `?wait=` may hold a request.")
     languages: str = Field(
         "", description="Codes that the workers can recognize, such as `eng+deu`; empty leaves the check to them."
+    )
+    max_webhooks: int = Field(20, ge=0, description="Webhook endpoints a tenant may have.")
+    webhook_overlap_hours: float = Field(
+        24, ge=0, description="How long messages are signed with the old secret too after a rotation."
     )
     database_connections: int = Field(10, ge=2, description="Connections to PostgreSQL per process.")
     grace_seconds: float = Field(20, ge=0, description="On SIGTERM, time for uploads to finish.")

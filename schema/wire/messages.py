@@ -11,6 +11,7 @@ from schema.domain.states import Stage
 
 STAGE_TYPE: Final = "docstage.stage.v1"
 LETTER_TYPE: Final = "docstage.dead_letter.v1"
+NOTICE_TYPE: Final = "docstage.notice.v1"
 VERSION: Final = 1
 MAX_BODY_BYTES: Final = 4096
 
@@ -38,6 +39,16 @@ class StageMessage:
     series: int
     attempt: int
     not_before: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeMessage:
+    """An endpoint may have to be told of an event: attempt ``attempt`` of ``series``."""
+
+    endpoint_id: UUID
+    event_id: UUID
+    series: int
+    attempt: int
 
 
 def _compact(content: dict[str, Any]) -> bytes:
@@ -86,6 +97,42 @@ def decode_letter(body: bytes) -> UUID | None:
         return _uuid(_object(body).get("dead_letter_id"))
     except UnreadableMessageError:
         return None
+
+
+def encode_notice(message: NoticeMessage) -> bytes:
+    """Write a notice's message as compact JSON.
+
+    Shape: ``{"v":1,"endpoint_id":…,"event_id":…,"series":…,"attempt":…}``.
+    """
+    return _compact(
+        {
+            "v": VERSION,
+            "endpoint_id": str(message.endpoint_id),
+            "event_id": str(message.event_id),
+            "series": message.series,
+            "attempt": message.attempt,
+        }
+    )
+
+
+def decode_notice(body: bytes) -> NoticeMessage:
+    """Read a notice's message; unknown extra keys are allowed.
+
+    Raises:
+        UnreadableMessageError: ``unreadable_message`` or ``unknown_message_version``.
+    """
+    content = _object(body)
+    if content["v"] != VERSION:
+        raise UnreadableMessageError(ErrorCode.UNKNOWN_MESSAGE_VERSION)
+    try:
+        return NoticeMessage(
+            endpoint_id=UUID(content["endpoint_id"]),
+            event_id=UUID(content["event_id"]),
+            series=_count(content["series"]),
+            attempt=_count(content["attempt"]),
+        )
+    except (KeyError, ValueError, TypeError, AttributeError):
+        raise UnreadableMessageError(ErrorCode.UNREADABLE_MESSAGE) from None
 
 
 def decode(body: bytes) -> StageMessage:

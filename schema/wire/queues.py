@@ -16,6 +16,9 @@ WORK: Final = f"{PREFIX}.work"
 DELIVER: Final = f"{PREFIX}.deliver"
 PARKING: Final = f"{PREFIX}.parking"
 UNDELIVERABLE: Final = f"{PREFIX}.undeliverable"
+# Not a lane: notices belong to no stage, and wait in the outbox rather than on the ladder.
+NOTICES_KEY: Final = "deliver"
+NOTICES: Final = f"{PREFIX}.q.{NOTICES_KEY}"
 DLX: Final = f"{PREFIX}.dlx"
 DLQ: Final = f"{PREFIX}.dlq"
 
@@ -152,10 +155,11 @@ def topology() -> Topology:
     bindings = (
         *(Binding(WORK, lane_queue(lane), lane.value) for lane in Lane),
         *(Binding(DELIVER, lane_queue(lane), f"#.{lane.value}") for lane in Lane),
+        Binding(WORK, NOTICES, NOTICES_KEY),
         Binding(PARKING, PARKING, ""),
         Binding(UNDELIVERABLE, UNDELIVERABLE, ""),
         Binding(DLX, DLQ, ""),
     )
     kept = _quorum(x_delivery_limit=NO_LIMIT)
-    plain = (Queue(PARKING, kept), Queue(UNDELIVERABLE, kept), letters)
+    plain = (Queue(NOTICES, kept), Queue(PARKING, kept), Queue(UNDELIVERABLE, kept), letters)
     return Topology(exchanges + ladder.exchanges, lanes + plain + ladder.queues, bindings + ladder.bindings)

@@ -34,6 +34,15 @@ FILL = (
     INSERT INTO dead_letter (id, job_id, stage, reason, code, state, closed_at)
     SELECT gen_random_uuid(), id, 'persist', 'worker_lost', 'worker_lost', 'redriven', now() FROM job
     """,
+    """
+    INSERT INTO webhook_endpoint (id, tenant_id, url, events, secret)
+    SELECT gen_random_uuid(), id, 'https://example.com', ARRAY['job.completed'], '' FROM tenant
+    """,
+    """
+    INSERT INTO webhook_delivery (endpoint_id, event_id, job_id, type, data, status, next_attempt_at, delivered_at)
+    SELECT webhook_endpoint.id, job.id, job.id, 'job.completed', '{}', 'delivered', NULL, now()
+    FROM webhook_endpoint, job
+    """,
 )
 
 PATIENCE = Patience(overtaken=timedelta(minutes=1), silent=timedelta(minutes=10))

@@ -7,7 +7,7 @@ import aio_pika
 from aio_pika.abc import AbstractIncomingMessage
 
 from schema.domain.states import Lane
-from schema.wire.queues import topology
+from schema.wire.queues import NOTICES_KEY, topology
 
 Heard = list[tuple[bytes, str]]
 
@@ -25,7 +25,7 @@ async def spy(amqp_url: str) -> AsyncIterator[Heard]:
         channel = await connection.channel()
         queue = await channel.declare_queue(exclusive=True)
         for exchange in topology().exchanges:
-            for key in [lane.value for lane in Lane] if exchange.kind == "direct" else ["#"]:
+            for key in [*Lane, NOTICES_KEY] if exchange.kind == "direct" else ["#"]:
                 await queue.bind(exchange.name, key)
         await queue.consume(hear, no_ack=True)
         yield heard

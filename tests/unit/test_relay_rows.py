@@ -83,7 +83,7 @@ def test_a_dead_letter_row_goes_to_the_operators_queue_with_ids_and_code_only(jo
 def test_an_unknown_kind_has_no_route():
     """It is put off and told, not dropped."""
     with pytest.raises(NoRouteError):
-        publication(_row(kind="notice"))
+        publication(_row(kind="news"))
 
 
 @pytest.mark.parametrize(

@@ -232,9 +232,17 @@ TABLES = (
     CREATE TABLE webhook_endpoint (
         id uuid PRIMARY KEY,
         tenant_id uuid NOT NULL REFERENCES tenant,
-        url text NOT NULL,
+        url text NOT NULL CHECK (length(url) BETWEEN 1 AND 2048),
+        events text[] NOT NULL CONSTRAINT webhook_endpoint_events_check CHECK (
+            cardinality(events) > 0 AND events <@ ARRAY['job.completed', 'job.failed', 'job.cancelled']),
+        secret bytea NOT NULL,
+        previous_secret bytea,
+        previous_until timestamptz,
         created_at timestamptz NOT NULL DEFAULT now(),
-        disabled_at timestamptz
+        disabled_at timestamptz,
+        disabled_reason text CHECK (disabled_reason IN ('owner', 'gone')),
+        CHECK ((previous_secret IS NULL) = (previous_until IS NULL)),
+        CHECK ((disabled_at IS NULL) = (disabled_reason IS NULL))
     )
     """,
     """
@@ -242,12 +250,22 @@ TABLES = (
         endpoint_id uuid NOT NULL REFERENCES webhook_endpoint ON DELETE CASCADE,
         event_id uuid NOT NULL,
         job_id uuid NOT NULL REFERENCES job ON DELETE CASCADE,
-        type text NOT NULL,
-        attempt integer NOT NULL DEFAULT 0,
+        type text NOT NULL CHECK (type IN ('job.completed', 'job.failed', 'job.cancelled')),
+        data jsonb NOT NULL,
+        status text NOT NULL DEFAULT 'pending' CONSTRAINT webhook_delivery_status_check CHECK (status IN (
+            'pending', 'delivered', 'failed')),
+        series integer NOT NULL DEFAULT 1 CHECK (series >= 1),
+        attempt integer NOT NULL DEFAULT 0 CHECK (attempt >= 0),
+        next_attempt_at timestamptz DEFAULT now(),
+        issues integer NOT NULL DEFAULT 1,
+        issued_at timestamptz NOT NULL DEFAULT now(),
+        history jsonb NOT NULL DEFAULT '[]',
         created_at timestamptz NOT NULL DEFAULT now(),
         delivered_at timestamptz,
-        PRIMARY KEY (endpoint_id, event_id)
-    )
+        PRIMARY KEY (endpoint_id, event_id),
+        CHECK ((status = 'pending') = (next_attempt_at IS NOT NULL)),
+        CHECK ((status = 'delivered') = (delivered_at IS NOT NULL))
+    ) WITH (fillfactor = 70)
     """,
 )
 
@@ -270,6 +288,10 @@ INDEXES = (
     "CREATE UNIQUE INDEX dead_letter_by_body ON dead_letter (body_sha256) WHERE body_sha256 IS NOT NULL",
     "CREATE INDEX dead_letter_open ON dead_letter (created_at, id) WHERE state = 'open'",
     "CREATE INDEX idempotency_key_by_expiry ON idempotency_key (expires_at)",
+    "CREATE INDEX webhook_endpoint_by_tenant ON webhook_endpoint (tenant_id, id)",
+    "CREATE INDEX webhook_delivery_by_job ON webhook_delivery (job_id)",
+    "CREATE INDEX webhook_delivery_pending ON webhook_delivery (issued_at) WHERE status = 'pending'",
+    "CREATE INDEX webhook_delivery_failed ON webhook_delivery (endpoint_id, event_id) WHERE status = 'failed'",
 )
 
 # The same moves as in schema.domain.states; a test holds the two together.
