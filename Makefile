@@ -6,7 +6,7 @@ COMPILE = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-has
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help run stop demo status logs env setup venv check test bench docs lock clean
+.PHONY: help run stop demo status logs env setup venv check test bench eval docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,10 @@ test: setup ## all tests: unit, integration, faults, e2e
 
 bench: setup ## measure throughput and latency
 	$(BIN)/python -m tests.bench
+
+eval: setup ## CORPUS=DIR [OUT=FILE] [COMPARE=FILE]: send a corpus through the running Docstage, score results
+	$(BIN)/python -m tests.evaluation $(CORPUS) $(if $(OUT),--out $(OUT)) $(if $(COMPARE),--compare $(COMPARE)) \
+		$(if $(ONLY),--only "$(ONLY)") $(if $(JOBS),--jobs $(JOBS)) $(foreach each,$(FIELDS),--field $(each))
 
 docs: venv ## write docs/settings.md from the settings in the code
 	$(BIN)/python -m docs.settings_page

@@ -41,7 +41,9 @@ def equip(plans: Mapping[Lane, LanePlan], *, settings: StagesSettings, blobs: Bl
     workshop, limits = Workshop(), settings.document_limits()
 
     def sandbox(lane: Lane) -> Sandbox:
-        made = Sandbox(_sandbox_settings(settings, lane, plans[lane]), on_kill=_count_kill)
+        made = Sandbox(
+            _sandbox_settings(settings, lane, plans[lane]), on_kill=_count_kill, on_memory=_peak_keeper(lane)
+        )
         workshop.sandboxes.append(made)
         return made
 
@@ -69,3 +71,15 @@ def _sandbox_settings(settings: StagesSettings, lane: Lane, plan: LanePlan) -> S
 
 def _count_kill(reason: str) -> None:
     metrics.CHILD_KILLS.labels(reason=reason).inc()
+
+
+def _peak_keeper(lane: Lane) -> Callable[[int], None]:
+    """Return what keeps the highest of the values it is told as the lane's peak."""
+    gauge, peak = metrics.CHILD_PEAK_BYTES.labels(lane=lane.value), 0
+
+    def keep(held: int) -> None:
+        nonlocal peak
+        peak = max(peak, held)
+        gauge.set(peak)
+
+    return keep

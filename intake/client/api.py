@@ -70,17 +70,26 @@ class ApiClient:
         """Close the connections."""
         await self.http.aclose()
 
-    async def submit(self, path: Path, fields: Mapping[str, str], *, idempotency_key: str) -> Json:
-        """Submit a file and return its job; repeated with the same key, it is the same job."""
-        declared = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    async def submit(
+        self, path: Path, fields: Mapping[str, str], *, idempotency_key: str, upload: tuple[str, str] | None = None
+    ) -> Json:
+        """Submit a file and return its job; repeated with the same key, it is the same job.
+
+        Args:
+            path: the file.
+            fields: the submission's other fields.
+            idempotency_key: stands for this submission.
+            upload: the name and type to send it under; without, the name stays here, because the service has no
+                use for it.
+        """
+        name, declared = upload or ("document", mimetypes.guess_type(path.name)[0] or "application/octet-stream")
 
         async def send() -> httpx.Response:
             with path.open("rb") as file:
-                # The file's name stays here: the service has no use for it.
                 return await self.http.post(
                     "/v1/jobs",
                     data=dict(fields),
-                    files={"file": ("document", file, declared)},
+                    files={"file": (name, file, declared)},
                     headers={"Idempotency-Key": idempotency_key},
                 )
 
@@ -103,6 +112,12 @@ class ApiClient:
             lambda: self.http.get(f"/v1/jobs/{job_id}/result", params=params, headers={"Accept": FORMATS[form]})
         )
         return answer.text
+
+    async def attempts(self, job_id: str) -> list[Json]:
+        """Return every claim on a job and what came of it."""
+        answer = await self._patiently(lambda: self.http.get(f"/v1/jobs/{job_id}/attempts"))
+        attempts: list[Json] = _json(answer)["attempts"]
+        return attempts
 
     async def cancel(self, job_id: str) -> Json:
         """Cancel a job and return it."""

@@ -35,6 +35,11 @@ IN_FLIGHT = Gauge("docstage_claims_in_flight", "Claims being worked on.", ["stag
 CONSUMER_ACTIVE = Gauge("docstage_consumer_active", "1 while the broker delivers to this consumer.", ["queue"])
 PAGES = Counter("docstage_pages_total", "Pages read.", ["outcome"])
 CHILD_KILLS = Counter("docstage_child_kills_total", "Parser processes ended.", ["reason"])
+CHILD_PEAK_BYTES = Gauge(
+    "docstage_child_peak_memory_bytes",
+    "Most that a parser and its tools had resident since the worker began.",
+    ["lane"],
+)
 
 # Webhooks
 WEBHOOK_DELIVERIES = Counter("docstage_webhook_deliveries_total", "Attempts to tell an endpoint.", ["outcome", "code"])

@@ -5,7 +5,8 @@ The address-space limit holds for each process by itself; this one holds for the
 
 import asyncio
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,16 +18,26 @@ _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 # Places in /proc/<pid>/stat after the command's name: process group and resident pages.
 _GROUP, _RESIDENT = 2, 21
 
+_PEAK: Final = re.compile(r"^VmHWM:\s+(\d+) kB", re.MULTILINE)
+
 
 class MemoryWatch:
     """Kills children whose group outgrows the limit.
 
     A call that is over before the next look costs nothing but its entry; only longer ones are measured.
+
+    Args:
+        limit_bytes: what a group may have resident.
+        on_measured: told the resident bytes of a group at each look.
+        interval_seconds: between two looks.
     """
 
-    def __init__(self, limit_bytes: int, interval_seconds: float = 0.25) -> None:
+    def __init__(
+        self, limit_bytes: int, on_measured: Callable[[int], None] = lambda _: None, interval_seconds: float = 0.25
+    ) -> None:
         """Watch nobody yet."""
         self._limit_bytes = limit_bytes
+        self._on_measured = on_measured
         self._interval_seconds = interval_seconds
         self._fresh: set[Child] = set()
         self._seasoned: set[Child] = set()
@@ -49,7 +60,9 @@ class MemoryWatch:
         if self._seasoned:
             resident = resident_by_group({child.pid for child in self._seasoned})
             for child in self._seasoned:
-                if resident.get(child.pid, 0) > self._limit_bytes:
+                held = resident.get(child.pid, 0)
+                self._on_measured(held)
+                if held > self._limit_bytes:
                     child.overweight = True
                     child.kill()
         self._seasoned |= self._fresh
@@ -78,3 +91,13 @@ def address_space_bytes(pid: int) -> int:
         return int(Path("/proc", str(pid), "statm").read_bytes().split()[0]) * _PAGE_BYTES
     except (OSError, IndexError):
         return 0
+
+
+def peak_resident_bytes(pid: int) -> int:
+    """Return the most that a process itself ever had resident; 0 when it is gone."""
+    try:
+        status = Path("/proc", str(pid), "status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return 0
+    found = _PEAK.search(status)
+    return int(found[1]) * 1024 if found else 0

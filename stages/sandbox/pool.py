@@ -11,7 +11,7 @@ from stages.sandbox import scratch as scratch_files
 from stages.sandbox.channel import ChannelError
 from stages.sandbox.conversation import BudgetSpentError, OnEvent, converse
 from stages.sandbox.failures import ProtocolViolationError, verdict
-from stages.sandbox.memory import MemoryWatch, address_space_bytes
+from stages.sandbox.memory import MemoryWatch, address_space_bytes, peak_resident_bytes
 from stages.sandbox.process import Child, Death, StartError
 from stages.sandbox.protocol import FrameKind, dump, pack
 from stages.sandbox.scratch import ScratchSpace
@@ -21,6 +21,7 @@ OPERATIONS: Final = "stages.child.operations"
 """The module whose table ``OPERATIONS`` names what a child can do; tests pass their own."""
 
 OnKill = Callable[[str], None]
+OnMemory = Callable[[int], None]
 
 _LONG_CALL_SECONDS: Final = 0.25
 
@@ -35,18 +36,25 @@ class Sandbox:
         settings: limits and places.
         on_kill: told why whenever a child was killed or found dead: ``timeout``, ``silence``, ``memory``,
             ``crash``, ``cancelled`` or ``recycled``.
+        on_memory: told how many bytes a child and its tools had resident, at each look and at its end.
         operations: the module with the table of operations.
     """
 
     def __init__(
-        self, settings: SandboxSettings, *, on_kill: OnKill = lambda _: None, operations: str = OPERATIONS
+        self,
+        settings: SandboxSettings,
+        *,
+        on_kill: OnKill = lambda _: None,
+        on_memory: OnMemory = lambda _: None,
+        operations: str = OPERATIONS,
     ) -> None:
         """Make a pool without children."""
         self._settings = settings
         self._on_kill = on_kill
+        self._on_memory = on_memory
         self._operations = operations
         self._scratch = ScratchSpace(settings.scratch_dir)
-        self._watch = MemoryWatch(settings.memory_bytes)
+        self._watch = MemoryWatch(settings.memory_bytes, on_memory)
         self._slots = asyncio.Semaphore(settings.children)
         self._idle: list[Child] = []
         self._children: set[Child] = set()
@@ -164,6 +172,7 @@ class Sandbox:
         child.calls += 1
         worn = child.calls >= self._settings.documents_per_child
         if not worn and call_seconds >= _LONG_CALL_SECONDS:
+            self._on_memory(peak_resident_bytes(child.pid))
             worn = address_space_bytes(child.pid) * 2 > self._settings.memory_bytes
         if worn:
             await self._end(child, "recycled")
@@ -174,14 +183,17 @@ class Sandbox:
         """Kill the child and wait until it is gone."""
         child.kill()
         self._on_kill(reason)
+        return await self._bury(child)
+
+    async def _bury(self, child: Child) -> Death:
         death = await child.bury()
         self._children.discard(child)
+        self._on_memory(death.peak_rss_bytes)
         return death
 
     async def _find_dead(self, child: Child) -> StageError:
         """Bury a child that went by itself or by the memory watch, and say what that means for the call."""
-        death = await child.bury()
-        self._children.discard(child)
+        death = await self._bury(child)
         reason, error = verdict(death, overweight=child.overweight, memory_bytes=self._settings.memory_bytes)
         self._on_kill(reason)
         return error

@@ -223,6 +223,19 @@ async def test_want_of_memory_is_the_documents_failure(pool, operation, request_
     assert pool.reasons == ["memory"]
 
 
+async def test_the_memory_of_a_child_with_its_tools_is_told(make_pool, settings):
+    """An operator sizes the limit and the container by it, before a document is refused."""
+    pool, told = await make_pool(), []
+    pool.sandbox = Sandbox(settings, on_memory=told.append, operations="tests.support.operations")
+    await pool.sandbox.start()
+
+    with pytest.raises(PermanentError):
+        await pool.call("feed_tools", size=400 * MIB, tools=3)
+
+    await pool.sandbox.close()
+    assert max(told) > settings.memory_bytes
+
+
 @pytest.mark.parametrize(("operation", "request_"), [("find_no_room", {}), ("write_much", {"size": 2 * MIB})])
 async def test_want_of_room_is_not_the_documents_failure(make_pool, operation, request_):
     """A full disk passes; the document must not fail for good."""
