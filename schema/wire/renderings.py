@@ -8,9 +8,11 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from functools import cache
+from typing import Any, Final, get_args
 
-from schema.wire.results import Contract, Invoice, InvoiceLine, Model, TaxLine
+from schema.wire.results import Model
+from schema.wire.results import Result as ResultModel
 
 PAGE_BREAK: Final = "\n\f\n"
 CSV_COLUMNS: Final = ("field", "value", "confidence", "page")
@@ -18,8 +20,9 @@ CSV_COLUMNS: Final = ("field", "value", "confidence", "page")
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?")
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 _MARKUP: Final = re.compile(r"([\\`*_\[\]#|~>])")
-_SECTIONS: Final[Mapping[str, type[Model]]] = {"invoice": Invoice, "contract": Contract}
-_ITEMS: Final[Mapping[str, type[Model]]] = {"taxes": TaxLine, "lines": InvoiceLine}
+_SECTIONS: Final = ("invoice", "contract")
+# What stands first, although a model has it from its heirs.
+_FIRST: Final[Sequence[str]] = ("version", "job_id", "value", "role")
 
 Json = dict[str, Any]
 Result = Mapping[str, Any]
@@ -27,13 +30,14 @@ Row = tuple[str, str, float | None, int | None]
 
 
 def as_json(result: Result, *, include_text: bool) -> Json:
-    """Return the result with or without its text; kind ``text`` always has it.
+    """Return the result with or without its text, in the order of the models; kind ``text`` always has its text.
 
     Shape: with text, ``text`` is the whole document's and each page has its own; without, no page has one.
     """
+    ordered = _ordered(result, ResultModel)
     if include_text or result["kind"] == "text":
-        return {**result, "text": as_text(result)}
-    return {**result, "pages": [_without_text(page) for page in result["pages"]]}
+        return {**ordered, "text": as_text(result)}
+    return {**ordered, "pages": [_without_text(page) for page in ordered["pages"]]}
 
 
 def as_text(result: Result) -> str:
@@ -74,16 +78,39 @@ def _without_text(page: Mapping[str, Any]) -> Json:
 
 
 def _sections(result: Result) -> Iterator[Json]:
-    """Yield the sections that the result has, in the order of the models: jsonb has one of its own."""
-    for name, model in _SECTIONS.items():
-        if result.get(name) is not None:
-            section = _ordered(result[name], model)
-            items = {key: [_ordered(item, _ITEMS[key]) for item in section[key]] for key in _ITEMS if key in section}
-            yield section | items
+    """Yield the sections that the result has, in the order of the models."""
+    ordered = _ordered(result, ResultModel)
+    yield from (ordered[name] for name in _SECTIONS if ordered.get(name) is not None)
 
 
 def _ordered(values: Mapping[str, Any], model: type[Model]) -> Json:
-    return {key: values[key] for key in model.model_fields if key in values} | dict(values)
+    """Return ``values`` with all keys in them as people read them: jsonb has its own."""
+    shape = _shape(model)
+    known = {key: _ordered_value(values[key], shape[key]) for key in shape if key in values}
+    return known | {key: value for key, value in values.items() if key not in shape}
+
+
+def _ordered_value(value: Any, model: type[Model] | None) -> Any:  # noqa: ANN401 - JSON
+    if model is None:
+        return value
+    if isinstance(value, list):
+        return [_ordered_value(each, model) for each in value]
+    return _ordered(value, model) if isinstance(value, Mapping) else value
+
+
+@cache
+def _shape(model: type[Model]) -> dict[str, type[Model] | None]:
+    """Return the keys of a model in their order, each with the model of what is under it."""
+    names: list[str] = [name for name in _FIRST if name in model.model_fields]
+    names += [name for name in model.model_fields if name not in names]
+    return {name: _model_in(model.model_fields[name].annotation) for name in names}
+
+
+def _model_in(annotation: Any) -> type[Model] | None:  # noqa: ANN401 - whatever a field is annotated with
+    """Return the model in an annotation such as ``list[TaxLine]`` or ``TextField | None``."""
+    if isinstance(annotation, type) and issubclass(annotation, Model):
+        return annotation
+    return next((found for each in get_args(annotation) if (found := _model_in(each))), None)
 
 
 def _rows(result: Result) -> Iterator[Row]:

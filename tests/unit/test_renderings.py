@@ -4,6 +4,7 @@ import csv
 import io
 
 from schema.wire.renderings import as_csv, as_json, as_markdown, as_text
+from schema.wire.results import Result
 
 
 def _field(value, **more):
@@ -48,6 +49,37 @@ def test_kind_text_always_has_its_text():
     """It is what was asked for."""
     assert as_json(_result("text"), include_text=False)["pages"][1]["text"] == "two"
     assert as_text(_result("text")) == "one\n\f\ntwo"
+
+
+def test_json_is_in_the_order_in_which_people_read_it():
+    """PostgreSQL keeps the keys of JSON by their length, at every depth."""
+    whole = Result.model_validate(
+        _result(
+            "contract",
+            engine="rules-1",
+            contract={"title": _field("Lease"), "parties": [_field("Acme", role="Lessor")]},
+        )
+    )
+    stored = _as_jsonb_keeps_it(whole.model_dump(mode="json"))
+
+    shown = as_json(stored, include_text=True)
+
+    assert next(iter(stored)) != "version"
+    assert list(shown)[:6] == ["version", "job_id", "kind", "language", "engine", "pages"]
+    assert list(shown)[-1] == "text"
+    assert list(shown["pages"][0]) == ["number", "source", "confidence", "text"]
+    assert list(shown["contract"])[:3] == ["title", "contract_type", "parties"]
+    assert list(shown["contract"]["title"]) == ["value", "confidence", "page", "box", "evidence"]
+    assert list(shown["contract"]["parties"][0])[:3] == ["value", "role", "confidence"]
+    assert {**shown, "text": None} == {**stored, "text": None}
+
+
+def _as_jsonb_keeps_it(value):
+    if isinstance(value, list):
+        return [_as_jsonb_keeps_it(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _as_jsonb_keeps_it(value[key]) for key in sorted(value, key=lambda key: (len(key), key))}
+    return value
 
 
 def test_fields_and_columns_come_in_the_order_of_the_models():
