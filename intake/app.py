@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse
 from intake import docs_page
 from intake.envelope import Envelope
 from intake.problems import Problem, ProblemCode, answer
-from intake.routes import actions, events, health, jobs, limits, results
+from intake.routes import actions, events, health, jobs, limits, results, webhooks
 from intake.services import Services
 
 _BY_STATUS: Final[Mapping[int, ProblemCode]] = {
@@ -33,7 +33,7 @@ def create_app(services: Services) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.state.services = services
-    for part in (jobs, actions, results, events, limits, health):
+    for part in (jobs, actions, results, events, webhooks, limits, health):
         app.include_router(part.router)
     description = docs_page.page(app.openapi())
 

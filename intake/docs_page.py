@@ -7,7 +7,7 @@ from typing import Any, Final
 from intake.problems import REFUSALS
 
 HEADERS: Final = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
-METHODS: Final = ("get", "post", "put", "delete")
+METHODS: Final = ("get", "post", "put", "patch", "delete")
 HEAD: Final = '<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Docstage</title>'
 STYLE: Final = """
 :root { color-scheme: light dark; }

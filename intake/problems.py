@@ -39,6 +39,9 @@ class ProblemCode(StrEnum):
     EMPTY_DOCUMENT = "empty_document"
     LANGUAGE_UNAVAILABLE = "language_unavailable"
     IDEMPOTENCY_KEY_REUSED = "idempotency_key_reused"
+    TOO_MANY_WEBHOOKS = "too_many_webhooks"
+    WEBHOOK_DISABLED = "webhook_disabled"
+    WEBHOOKS_UNAVAILABLE = "webhooks_unavailable"
     TOO_MANY_JOBS = "too_many_jobs"
     OVERLOADED = "overloaded"
     DEPENDENCY_UNAVAILABLE = "dependency_unavailable"
@@ -75,6 +78,8 @@ REFUSALS: Final[Mapping[ProblemCode, Refusal]] = {
     ProblemCode.IDEMPOTENCY_IN_FLIGHT: Refusal(
         HTTPStatus.CONFLICT, "Another request with this Idempotency-Key is being worked on."
     ),
+    ProblemCode.TOO_MANY_WEBHOOKS: Refusal(HTTPStatus.CONFLICT, "You have as many webhook endpoints as you may."),
+    ProblemCode.WEBHOOK_DISABLED: Refusal(HTTPStatus.CONFLICT, "The webhook endpoint is disabled."),
     ProblemCode.DELETED: Refusal(HTTPStatus.GONE, "The job was deleted."),
     ProblemCode.EXPIRED: Refusal(HTTPStatus.GONE, "The job is older than jobs are kept."),
     ProblemCode.DOCUMENT_TOO_LARGE: Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The file is too large."),
@@ -96,6 +101,7 @@ REFUSALS: Final[Mapping[ProblemCode, Refusal]] = {
         HTTPStatus.SERVICE_UNAVAILABLE, "Something that the service depends on does not answer."
     ),
     ProblemCode.INTERNAL_ERROR: Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "Something unexpected went wrong."),
+    ProblemCode.WEBHOOKS_UNAVAILABLE: Refusal(HTTPStatus.NOT_IMPLEMENTED, "This installation sends no webhooks."),
 }
 
 

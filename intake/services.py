@@ -20,6 +20,7 @@ from schema.runtime.blobs import Blobs
 from schema.runtime.clock import SystemClock
 from schema.runtime.lifecycle import supervise
 from schema.runtime.settings import IntakeSettings
+from schema.runtime.vault import Vault
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Services:
     watcher: Watcher
     broker: BrokerWatch
     acceptance: Acceptance
+    vault: Vault
 
 
 @contextlib.asynccontextmanager
@@ -68,7 +70,8 @@ async def opened(settings: IntakeSettings) -> AsyncIterator[Services]:
         acceptance = acceptance_of(settings)
         desk = Desk(database, blobs, waker, admission, reservations_of(database, settings), acceptance)
         keys = KeyRing(database, clock)
-        yield Services(settings, database, blobs, waker, keys, admission, desk, watcher, broker, acceptance)
+        vault = Vault(settings.keys())
+        yield Services(settings, database, blobs, waker, keys, admission, desk, watcher, broker, acceptance, vault)
 
 
 def acceptance_of(settings: IntakeSettings) -> Acceptance:

@@ -1,12 +1,14 @@
-"""How jobs are answered: one body, with its validator and the time of the next look."""
+"""How it is answered: one body, with its validator and the place of the next page."""
 
+import base64
 from http import HTTPStatus
 from typing import Any, Final
+from uuid import UUID
 
 from fastapi import Response
 from pydantic import BaseModel
 
-from intake.problems import MEDIA_TYPE
+from intake.problems import MEDIA_TYPE, Problem, ProblemCode
 
 NO_STORE: Final = {"Cache-Control": "private, no-cache"}
 PROBLEM: Final[dict[int | str, dict[str, Any]]] = {
@@ -46,3 +48,20 @@ def is_seen(if_none_match: str | None, tag: str) -> bool:
         return False
     given = {part.strip().removeprefix("W/") for part in if_none_match.split(",")}
     return tag in given or "*" in given
+
+
+def token(before: UUID) -> str:
+    """Write where the next page begins."""
+    return base64.urlsafe_b64encode(before.bytes).rstrip(b"=").decode()
+
+
+def read_token(given: str) -> UUID:
+    """Read where a page begins.
+
+    Raises:
+        Problem: ``invalid_page_token``.
+    """
+    try:
+        return UUID(bytes=base64.b64decode(given + "==", altchars=b"-_", validate=True))
+    except ValueError:
+        raise Problem(ProblemCode.INVALID_PAGE_TOKEN) from None

@@ -1,10 +1,8 @@
 """Submitting, looking at, and listing jobs."""
 
-import base64
 import math
 from http import HTTPStatus
 from typing import Annotated, Any, Final
-from uuid import UUID
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import AwareDatetime
@@ -13,9 +11,8 @@ from intake.accept import Submission
 from intake.dependencies import Intake, JobId, Tenant, base_url, known_job, traceparent
 from intake.form import PARSERS
 from intake.idempotency import checked_key
-from intake.problems import Problem, ProblemCode
 from intake.responses import AttemptList, JobList, JobView, attempt_view, etag, job_view, poll_after
-from intake.routes.answers import NO_STORE, PROBLEM, is_seen, json_answer
+from intake.routes.answers import NO_STORE, PROBLEM, is_seen, json_answer, read_token, token
 from intake.uploads import FILE_FIELD, boundary_of
 from intake.waiting import settled
 from schema.db import job_lists, job_records
@@ -120,12 +117,12 @@ async def index(
 ) -> Response:
     """List jobs, newest first. A page may be short and still not be the last: go on while there is a token."""
     wanted = JobFilter(status, kind, client_tag, created_after, created_before)
-    before = _read_token(page_token) if page_token is not None else None
+    before = read_token(page_token) if page_token is not None else None
     async with intake.database.transaction() as conn:
         page = await job_lists.page(conn, tenant_id=tenant, wanted=wanted, before=before, size=page_size)
     base = base_url(request, intake)
-    token = _token(page.next_before) if page.next_before else None
-    return json_answer(JobList(jobs=[job_view(job, base) for job in page.jobs], next_page_token=token))
+    following = token(page.next_before) if page.next_before else None
+    return json_answer(JobList(jobs=[job_view(job, base) for job in page.jobs], next_page_token=following))
 
 
 @router.get("/{job_id}/attempts", response_model=AttemptList)
@@ -141,14 +138,3 @@ def _length(request: Request) -> int | None:
     """Return the announced size of the body; the server has refused what is no number."""
     announced = request.headers.get("content-length")
     return int(announced) if announced is not None and announced.isdecimal() else None
-
-
-def _token(before: UUID) -> str:
-    return base64.urlsafe_b64encode(before.bytes).rstrip(b"=").decode()
-
-
-def _read_token(token: str) -> UUID:
-    try:
-        return UUID(bytes=base64.b64decode(token + "==", altchars=b"-_", validate=True))
-    except ValueError:
-        raise Problem(ProblemCode.INVALID_PAGE_TOKEN) from None

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import Row, text
+from sqlalchemy import Row, TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schema.domain.notices import Answer, DeliveryCode, DeliveryStatus, Verdict
@@ -47,6 +47,23 @@ class Attempt:
     traceparent: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class DeliveryRecord:
+    """One telling as its owner may see it; ``history`` lists ``{at, series, attempt, status, code, seconds}``."""
+
+    endpoint_id: UUID
+    event_id: UUID
+    job_id: UUID
+    type: str
+    status: DeliveryStatus
+    series: int
+    attempt: int
+    next_attempt_at: datetime | None
+    created_at: datetime
+    delivered_at: datetime | None
+    history: Sequence[Mapping[str, Any]]
+
+
 _READ = text("""
 SELECT d.endpoint_id, d.event_id, d.job_id, d.type, d.data, d.status, d.series, d.attempt,
        d.created_at AS at, now() AS now, e.url, e.disabled_at IS NOT NULL AS disabled,
@@ -54,6 +71,43 @@ SELECT d.endpoint_id, d.event_id, d.job_id, d.type, d.data, d.status, d.series, 
 FROM webhook_delivery d JOIN webhook_endpoint e ON e.id = d.endpoint_id
 WHERE d.endpoint_id = :endpoint_id AND d.event_id = :event_id
 """)
+
+_COLUMNS = """
+d.endpoint_id, d.event_id, d.job_id, d.type, d.status, d.series, d.attempt, d.next_attempt_at, d.created_at,
+d.delivered_at, d.history
+"""
+
+# The status stands in the statement, so that the planner can tell which partial index has all of it.
+_LIST_TEMPLATE = """
+SELECT {columns} FROM webhook_delivery d
+WHERE d.endpoint_id = :endpoint_id AND {guard}
+  AND d.event_id < coalesce(CAST(:before AS uuid), 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+ORDER BY d.event_id DESC LIMIT :limit
+"""
+
+_LIST: Final[Mapping[DeliveryStatus | None, TextClause]] = {
+    None: text(_LIST_TEMPLATE.format(columns=_COLUMNS, guard="true")),
+    **{
+        status: text(_LIST_TEMPLATE.format(columns=_COLUMNS, guard=f"d.status = '{status.value}'"))
+        for status in DeliveryStatus
+    },
+}
+
+_REOPEN = text(f"""
+WITH opened AS (
+    UPDATE webhook_delivery d SET
+        status = 'pending', series = d.series + 1, attempt = 0, next_attempt_at = now(), delivered_at = NULL,
+        issues = 1, issued_at = now()
+    WHERE d.endpoint_id = :endpoint_id AND d.event_id = :event_id
+    RETURNING {_COLUMNS}
+), owed AS (
+    INSERT INTO outbox_event (event_id, kind, tenant_id, job_id, payload, traceparent)
+    SELECT o.event_id, 'notice', j.tenant_id, o.job_id, jsonb_build_object(
+               'endpoint_id', o.endpoint_id, 'event_id', o.event_id, 'series', o.series, 'attempt', 1), j.traceparent
+    FROM opened o JOIN job j ON j.id = o.job_id
+)
+SELECT * FROM opened
+""")  # noqa: S608 - a list of columns
 
 # Whoever removes an endpoint locks it before its deliveries; so does this.
 _LOCK_ENDPOINT = text("SELECT FROM webhook_endpoint WHERE id = :endpoint_id FOR NO KEY UPDATE")
@@ -129,6 +183,26 @@ async def record(conn: AsyncConnection, attempt: Attempt) -> bool:
     return written
 
 
+async def page(
+    conn: AsyncConnection, *, endpoint_id: UUID, status: DeliveryStatus | None, before: UUID | None, limit: int
+) -> list[DeliveryRecord]:
+    """Read up to ``limit`` of an endpoint's deliveries that are older than ``before``, newest first."""
+    rows = await conn.execute(_LIST[status], {"endpoint_id": endpoint_id, "before": before, "limit": limit})
+    return [_record(row) for row in rows]
+
+
+async def reopen(conn: AsyncConnection, *, endpoint_id: UUID, event_id: UUID) -> DeliveryRecord | None:
+    """Begin a telling anew, whatever became of it: a new series with a message at once, under the same id.
+
+    States: any -> pending.
+
+    Returns:
+        ``None`` when there is no such delivery.
+    """
+    row = (await conn.execute(_REOPEN, {"endpoint_id": endpoint_id, "event_id": event_id})).one_or_none()
+    return _record(row) if row else None
+
+
 def _key(message: NoticeMessage) -> dict[str, Any]:
     return {"endpoint_id": message.endpoint_id, "event_id": message.event_id}
 
@@ -149,3 +223,7 @@ def _errand(row: Row[Any]) -> Errand:
         secrets=[secret for secret in (row.secret, row.previous_secret) if secret is not None],
         disabled=row.disabled,
     )
+
+
+def _record(row: Row[Any]) -> DeliveryRecord:
+    return DeliveryRecord(**{**row._mapping, "status": DeliveryStatus(row.status)})  # noqa: SLF001 - SQLAlchemy's public name for it

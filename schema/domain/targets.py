@@ -112,6 +112,27 @@ def is_public(address: Address) -> bool:
     return plain.is_global and not special and not site_local
 
 
+def may_go_to(address: Address, *, scheme: str, networks: Networks) -> bool:
+    """Say whether a webhook may be sent to ``address``: a listed one, or with https a public one."""
+    return is_listed(address, networks) or (scheme == "https" and is_public(address))
+
+
+def check_url(url: str, networks: Networks) -> None:
+    """Look at a URL as closely as one can without resolving its name.
+
+    Raises:
+        TargetError: nothing could ever be sent to it.
+    """
+    target = parse_target(url)
+    address = target.address
+    if target.scheme == "http" and not networks:
+        message = "https is needed"
+        raise TargetError(message)
+    if address is not None and not may_go_to(address, scheme=target.scheme, networks=networks):
+        message = "this address is not sent to"
+        raise TargetError(message)
+
+
 def embedded(address: Address) -> Address:
     """Return the IPv4 address that an IPv6 one stands for (mapped, 6to4, NAT64), else the address itself."""
     if isinstance(address, IPv4Address):

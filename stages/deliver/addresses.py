@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from typing import Protocol
 
 from schema.domain.notices import DeliveryCode
-from schema.domain.targets import Address, Networks, Target, is_listed, is_public
+from schema.domain.targets import Address, Networks, Target, may_go_to
 
 
 class RefusedTargetError(Exception):
@@ -56,8 +56,7 @@ async def permitted(target: Target, resolver: Resolver, networks: Networks) -> S
         found = [literal] if literal else await resolver.resolve(target.host, target.port)
     except (OSError, UnicodeError):
         raise RefusedTargetError(DeliveryCode.NAME_NOT_RESOLVED) from None
-    public = target.scheme == "https"
-    allowed = [address for address in found if is_listed(address, networks) or (public and is_public(address))]
+    allowed = [address for address in found if may_go_to(address, scheme=target.scheme, networks=networks)]
     if not allowed:
         raise RefusedTargetError(DeliveryCode.ADDRESS_REFUSED)
     return allowed

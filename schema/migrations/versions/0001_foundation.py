@@ -291,7 +291,7 @@ INDEXES = (
     "CREATE INDEX webhook_endpoint_by_tenant ON webhook_endpoint (tenant_id, id)",
     "CREATE INDEX webhook_delivery_by_job ON webhook_delivery (job_id)",
     "CREATE INDEX webhook_delivery_pending ON webhook_delivery (issued_at) WHERE status = 'pending'",
-    "CREATE INDEX webhook_delivery_failed ON webhook_delivery (endpoint_id, event_id) WHERE status = 'failed'",
+    "CREATE INDEX webhook_delivery_undelivered ON webhook_delivery (endpoint_id, event_id) WHERE status <> 'delivered'",
 )
 
 # The same moves as in schema.domain.states; a test holds the two together.
