@@ -1,8 +1,10 @@
 """One attempt to tell an endpoint, against a real receiver: what it gets, and what follows from its answer."""
 
+import re
 import secrets
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from standardwebhooks.webhooks import WebhookVerificationError
@@ -17,6 +19,7 @@ from tests.support.receiver import answer, receiving
 from tests.support.webhooks import SCHEDULE, VAULT, Names, courier, fail_job, owed, told_job, verified
 
 HUGE = 1 << 30
+API_PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 
 
 async def _delivery(database):
@@ -59,6 +62,29 @@ async def test_an_endpoint_gets_a_signed_thin_message_and_its_answer_is_written_
     (entry,) = delivery["history"]
     assert (entry["attempt"], entry["status"], entry["code"]) == (1, 200, None)
     assert "secret" not in str(delivery)
+
+
+async def test_the_receiver_of_the_documentation_tells_our_messages_from_others(database):
+    """What the API's page tells people to run is run here, against a message that was really sent."""
+    verify = _documented()
+    async with receiving() as receiver, courier(database) as sender:
+        endpoint, message = await _told(database, receiver.url)
+        await sender.deliver(message)
+    (got,) = receiver.requests
+    late = {**got.headers, "webhook-timestamp": str(int(got.headers["webhook-timestamp"]) - 301)}
+
+    assert verify(endpoint.secret, got.headers, got.body)
+    assert not verify(shown_secret(new_secret()), got.headers, got.body)
+    assert not verify(endpoint.secret, got.headers, got.body + b" ")
+    assert not verify(endpoint.secret, late, got.body)
+
+
+def _documented():
+    """Return the function that docs/api.md shows."""
+    (snippet,) = re.findall(r"```python verify\n(.*?)```", API_PAGE.read_text(), re.DOTALL)
+    names = {}
+    exec(snippet, names)  # noqa: S102 - it is ours, and this is what it is tested by
+    return names["verify"]
 
 
 async def test_a_message_that_was_changed_on_its_way_is_not_ours(database):
