@@ -86,6 +86,7 @@ async def run(stages: Sequence[Stage], settings: StagesSettings, plans: Mapping[
         consumer = StageConsumer(
             settings=settings,
             lanes=plans,
+            liveness=liveness,
             reception=Reception(ledger, clock, settings.lost_claims),
             runner=runner,
             desk=Desk(database, waker),

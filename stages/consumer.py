@@ -1,6 +1,7 @@
 """AMQP in, ack out: each delivery is acknowledged only after its outcome is committed."""
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -27,12 +28,15 @@ from schema.wire.messages import (
 )
 from schema.wire.queues import lane_queue
 from stages.lanes import LanePlan
+from stages.liveness import Liveness
 from stages.reception import Copy, Reception
 from stages.runner import Runner
 
 log = get_logger()
 
 WATCH_SECONDS: Final = 5.0
+# A restart of the database within this time costs no session.
+UNABLE_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,7 @@ class StageConsumer:
         *,
         settings: BrokerSettings,
         lanes: Mapping[Lane, LanePlan],
+        liveness: Liveness,
         reception: Reception,
         runner: Runner,
         desk: Desk,
@@ -68,6 +73,7 @@ class StageConsumer:
         """Keep the ports; ``lanes`` says how much of each is taken on."""
         self._settings = settings
         self._lanes = lanes
+        self._liveness = liveness
         self._reception = reception
         self._runner = runner
         self._desk = desk
@@ -83,16 +89,21 @@ class StageConsumer:
         return [f"no consumer on {lane.value}" for lane in self._lanes if lane_queue(lane) not in active]
 
     async def run(self) -> None:
-        """Consume until the session breaks; the caller starts it again with backoff.
+        """Consume until the session breaks, or claims can not be made; the caller starts it again with backoff.
+
+        A worker that the database cannot see must not sit on deliveries that others could work on: they go
+        back with its session, and it takes no more until it can claim again.
 
         Raises:
             BrokerUnavailableError: with a code that says what broke.
         """
+        await self._liveness.ready()
         if self._draining:
             # A session that breaks while this process drains is not replaced: nothing more is to be taken.
             await asyncio.Event().wait()
         session = await BrokerSession.open(self._settings, f"docstage-stages-{'+'.join(self._lanes)}")
         self._session = session
+        unable = asyncio.create_task(self._unable(session))
         try:
             for lane, plan in self._lanes.items():
                 consumer = await session.consume(lane_queue(lane), prefetch=plan.in_flight, on_delivery=self._take)
@@ -100,8 +111,20 @@ class StageConsumer:
             log.info("consuming", count=len(self._consumers))
             await session.watch(WATCH_SECONDS)
         finally:
+            unable.cancel()
             self._consumers.clear()
             await session.close()
+
+    async def _unable(self, session: BrokerSession) -> None:
+        """End the session when this worker has been unable to claim for a while."""
+        while True:
+            await self._liveness.lost()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(UNABLE_SECONDS):
+                    await self._liveness.ready()
+            if not self._liveness.is_ready:
+                session.give_up("liveness_lost")
+                return
 
     async def drain(self, grace_seconds: float) -> None:
         """Take nothing more, finish what ends within the grace time, give back the rest."""

@@ -50,6 +50,7 @@ class Liveness:
         self._guard = threading.Lock()
         self._worker_loop = asyncio.get_running_loop()
         self._ready = asyncio.Event()
+        self._lost = asyncio.Event()
         self._thread = threading.Thread(target=self._thread_main, name="liveness", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
@@ -62,6 +63,10 @@ class Liveness:
     async def ready(self) -> None:
         """Wait until the lock is held; who does not hold it may not claim."""
         await self._ready.wait()
+
+    async def lost(self) -> None:
+        """Wait until the lock, once held, is not."""
+        await self._lost.wait()
 
     @property
     def is_ready(self) -> bool:
@@ -94,7 +99,10 @@ class Liveness:
         """Run the lock and the leases until told to stop."""
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
-        database = Database.connect(self._url, application="docstage-heartbeat", pool_size=2)
+        # What hangs has failed: there must be another try before the lease is over.
+        database = Database.connect(
+            self._url, application="docstage-heartbeat", pool_size=2, answer_seconds=LOOK_SECONDS
+        )
         beats = [
             asyncio.create_task(self._repeat(self._keep_lock, database, 0.0)),
             asyncio.create_task(self._repeat(self._renew, database, self._lease.total_seconds() / 4)),
@@ -138,12 +146,18 @@ class Liveness:
             raise TimeoutError(message)
         try:
             seen = await self._say_how_alive(database)
-            self._worker_loop.call_soon_threadsafe(self._ready.set)
+            self._tell(held=True)
             await self._until_lost(database, lost, looks=seen)
             log.warning("liveness_lost", worker_id=self.worker_id)
         finally:
-            self._worker_loop.call_soon_threadsafe(self._ready.clear)
+            self._tell(held=False)
             await lock.close()
+
+    def _tell(self, *, held: bool) -> None:
+        """Tell the handlers' loop whether the lock is held."""
+        now, before = (self._ready, self._lost) if held else (self._lost, self._ready)
+        self._worker_loop.call_soon_threadsafe(before.clear)
+        self._worker_loop.call_soon_threadsafe(now.set)
 
     async def _until_lost(self, database: Database, lost: asyncio.Event, *, looks: bool) -> None:
         """Wait for the lock's session to end.

@@ -62,8 +62,10 @@ class Database:
     url: str
 
     @classmethod
-    def connect(cls, url: str, *, application: str, pool_size: int) -> "Database":
+    def connect(cls, url: str, *, application: str, pool_size: int, answer_seconds: float = 35) -> "Database":
         """Make the pool; nothing is connected before the first transaction.
+
+        An answer is waited for a little longer than the server may take over a statement, or ``answer_seconds``.
 
         ``pre_ping`` is off because a dead connection fails its first statement anyway, and every caller
         retries by redelivery, poll or answer 503.
@@ -76,7 +78,7 @@ class Database:
             connect_args={
                 "server_settings": SESSION_LIMITS | {"application_name": application},
                 "timeout": 5,
-                "command_timeout": 35,
+                "command_timeout": answer_seconds,
             },
         )
         return cls(engine, url)

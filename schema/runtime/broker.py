@@ -282,6 +282,10 @@ class BrokerSession:
                 if consumer.taking:
                     await self._check(consumer)
 
+    def give_up(self, code: str) -> None:
+        """Let ``watch`` raise: the owner cannot make use of the session now, and others can of its deliveries."""
+        self._lose(code)
+
     async def close(self) -> None:
         """Stop consuming, close the channels, then the connection; cut the socket when the broker does not answer."""
         for consumer in self._consumers:

@@ -1,4 +1,4 @@
-"""Named points at which a test may kill, hang or break a real process; off, and one empty call, otherwise.
+"""Named points at which a test may kill, stop, block or break a real process; off, and one empty call, otherwise.
 
 Armed by ``DOCSTAGE_FAILPOINTS``, such as ``outcome_committed=kill`` or ``job_committed=raise@3`` (at the third pass).
 The points are the crash windows of docs/reliability.md: after what each is named for, before what follows.
@@ -29,6 +29,10 @@ class Point(StrEnum):
     OUTCOME_COMMITTED = "outcome_committed"
     WEBHOOK_SENT = "webhook_sent"
     REDRIVE_COMMITTED = "redrive_committed"
+
+
+# Longer than a broker with a heartbeat of 2 s waits for a silent peer.
+BLOCK_SECONDS: Final = 12.0
 
 
 class FailpointError(Exception):
@@ -81,8 +85,24 @@ def _hang(_: Point) -> NoReturn:
         time.sleep(3600)
 
 
+def _stop(_: Point) -> None:
+    """Fall silent, all threads, until SIGCONT."""
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def _block(_: Point) -> None:
+    """Keep the event loop from doing anything else for a while."""
+    time.sleep(BLOCK_SECONDS)
+
+
 def _raise(point: Point) -> NoReturn:
     raise FailpointError(point)
 
 
-_ACTIONS: Final[dict[str, Callable[[Point], None]]] = {"kill": _kill, "hang": _hang, "raise": _raise}
+_ACTIONS: Final[dict[str, Callable[[Point], None]]] = {
+    "kill": _kill,
+    "hang": _hang,
+    "stop": _stop,
+    "block": _block,
+    "raise": _raise,
+}

@@ -90,6 +90,16 @@ class Process:
 
             await eventually(look)
 
+    async def missing(self) -> str:
+        """Return what it says is missing; empty when it is ready."""
+        async with httpx.AsyncClient() as client:
+            answer = await client.get(f"{self.url}/readyz")
+        return "" if answer.status_code == 200 else answer.text
+
+    async def stopped(self) -> None:
+        """Wait until it has been frozen, by itself or another."""
+        await eventually(lambda: Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+
     async def metrics(self) -> str:
         """Return what it tells Prometheus."""
         async with httpx.AsyncClient() as client:
