@@ -12,7 +12,11 @@ from schema.db.gauges import Count, Measures, measure
 from schema.domain.states import JobState, Lane, RunStatus
 from schema.runtime import metrics
 from schema.runtime.broker import BrokerSession
+from schema.runtime.logs import get_logger
+from schema.runtime.topology import declare_topology
 from schema.wire.queues import topology
+
+log = get_logger()
 
 PAUSE_SECONDS: Final = 5.0
 OUTBOX_KINDS: Final = (("stage",), ("dead_letter",), ("notice",))
@@ -49,13 +53,20 @@ class Gauges:
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def work(self, session: BrokerSession) -> None:
-        """Look at every queue for the life of a session, without declaring any."""
+        """Look at every queue for the life of a session; what somebody has deleted is declared anew.
+
+        The session notices nothing of that by itself: publishing is answered with "unroutable", and the workers
+        that the broker has cancelled wait for the queue.
+        """
         while True:
-            for queue in topology().queues:
-                depth = await session.inspect(queue.name)
-                if depth is not None:
-                    metrics.QUEUE_MESSAGES.labels(queue.name).set(depth.messages)
-                    metrics.QUEUE_CONSUMERS.labels(queue.name).set(depth.consumers)
+            depths = {queue.name: await session.inspect(queue.name) for queue in topology().queues}
+            for name, depth in depths.items():
+                metrics.QUEUE_MESSAGES.labels(name).set(depth.messages if depth else 0)
+                metrics.QUEUE_CONSUMERS.labels(name).set(depth.consumers if depth else 0)
+            missing = [name for name, depth in depths.items() if depth is None]
+            if missing:
+                log.warning("queues_missing", count=len(missing), queue=missing[0])
+                await declare_topology(session)
             await asyncio.sleep(PAUSE_SECONDS)
 
 

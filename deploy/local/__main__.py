@@ -126,6 +126,7 @@ _COMMANDS: Mapping[str, Callable[[str, Console], None]] = {
     "services up": _services_up,
     "services down": _services_down,
     "services hold": slots.hold,
+    "broker hold": slots.hold_broker,
 }
 
 

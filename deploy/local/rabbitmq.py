@@ -6,16 +6,18 @@ import http.client
 import json
 import shutil
 import socket
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from deploy.local.daemon import Daemon
+from deploy.local.daemon import Daemon, base_environment
 from deploy.local.service import Service
 
 USER = "docstage"
 SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+CONTROL = SERVER.with_name("rabbitmqctl")
 _AMQP_HELLO = b"AMQP\x00\x00\x09\x01"
 _METHOD_FRAME = b"\x01"
 _PLUGINS = "[rabbitmq_management,rabbitmq_prometheus].\n"
@@ -75,6 +77,19 @@ class RabbitMQ(Service):
         self._config.write_text("\n".join([*lines, ""]), encoding="utf-8")
         self._config.chmod(0o600)
         self._plugins.write_text(_PLUGINS, encoding="utf-8")
+
+    def control(self, *arguments: str) -> None:
+        """Run ``rabbitmqctl`` on the node.
+
+        Raises:
+            subprocess.CalledProcessError: it refused.
+        """
+        environment = {**base_environment(), **self._environment(str(self.state.port("epmd")))}
+        subprocess.run([str(CONTROL), *arguments], env=environment, check=True, stdout=subprocess.DEVNULL)
+
+    def lose_data(self) -> None:
+        """Forget every queue and message, as a node whose disk is gone; it must not be running."""
+        shutil.rmtree(self._home / "data")
 
     def healthy(self) -> bool:
         """Greet the AMQP port and ask the management API whether every virtual host is up."""

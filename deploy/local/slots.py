@@ -2,12 +2,14 @@
 
 import fcntl
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from deploy.local import services
 from deploy.local.console import Console
 from deploy.local.instance import Instance
+from deploy.local.rabbitmq import RabbitMQ
+from deploy.local.service import Service
 
 _SLOTS = 16
 
@@ -27,12 +29,23 @@ def free_slot(prefix: str) -> Iterator[Instance]:
 
 
 def hold(prefix: str, console: Console) -> None:
-    """Run the services of a free slot until standard input ends, then end them at once: nobody needs their data.
+    """Hold all services of a free slot."""
+    with free_slot(prefix) as instance:
+        _hold(instance, services.ServiceSet.of(instance).all(), console)
+
+
+def hold_broker(prefix: str, console: Console) -> None:
+    """Hold a broker alone, for tests that take its data or its memory away."""
+    with free_slot(prefix) as instance:
+        _hold(instance, [RabbitMQ(instance)], console)
+
+
+def _hold(instance: Instance, wanted: Sequence[Service], console: Console) -> None:
+    """Run services until standard input ends, then end them at once: nobody needs their data.
 
     The end of a pipe is the one message that also a killed test run sends.
     """
-    with free_slot(prefix) as instance, instance.locked(lambda: console.say("waiting for another launcher")):
-        wanted = services.ServiceSet.of(instance).all()
+    with instance.locked(lambda: console.say("waiting for another launcher")):
         try:
             services.start(wanted, console)
             print(instance.name, flush=True)

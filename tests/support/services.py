@@ -23,6 +23,7 @@ import httpx
 
 from deploy.local.daemon import collect_children
 from deploy.local.instance import Instance
+from deploy.local.rabbitmq import RabbitMQ
 from deploy.local.s3 import REGION
 from deploy.local.services import ServiceSet
 
@@ -154,10 +155,23 @@ def _apart(work: Coroutine[Any, Any, _T]) -> _T:
 
 
 @contextmanager
+def private_broker() -> Iterator[RabbitMQ]:
+    """Run a broker that one module has for itself, to take away from it what a shared one must keep."""
+    with _held("broker hold", "test-broker") as instance:
+        yield RabbitMQ(instance)
+
+
+@contextmanager
 def _local_services() -> Iterator[Services]:
-    """Let the launcher hold the services; it stops them when our end of the pipe closes, also if we are killed."""
-    launcher = subprocess.Popen(
-        [sys.executable, "-m", "deploy.local", "services", "hold", "--name", "test"],
+    with _held("services hold", "test") as instance:
+        yield _services_of(instance)
+
+
+@contextmanager
+def _held(command: str, name: str) -> Iterator[Instance]:
+    """Let the launcher hold services; it stops them when our end of the pipe closes, also if we are killed."""
+    launcher = subprocess.Popen(  # noqa: S603 - our own launcher
+        [sys.executable, "-m", "deploy.local", *command.split(), "--name", name],
         cwd=_ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -165,7 +179,7 @@ def _local_services() -> Iterator[Services]:
         text=True,
     )
     try:
-        yield _services_of(_instance_held_by(launcher))
+        yield _instance_held_by(launcher)
     finally:
         launcher.communicate(timeout=_STOP_SECONDS)
         collect_children()
