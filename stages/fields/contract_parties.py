@@ -8,7 +8,7 @@ from typing import Final
 
 from stages.fields.durations import tidy
 from stages.fields.lexicon import pattern, words
-from stages.fields.parties import LEGAL_FORM
+from stages.fields.names import LEGAL_FORM
 
 MAX_PREAMBLE: Final = 3_000
 MAX_PARTIES: Final = 6

@@ -5,32 +5,21 @@ from collections.abc import Iterator
 from typing import Final
 
 from stages.fields.layout import Cell, Row
+from stages.fields.letterhead import read_letterhead
 from stages.fields.lexicon import pattern, words
-from stages.fields.money import numbers
+from stages.fields.names import LEGAL_FORM, SALUTATION, STREET, looks_like_name, name_in
 from stages.fields.view import Json, Spot, View
 
 LABELLED: Final = 0.9
 SENDER_LINE: Final = 0.8
 LEGAL_NAME: Final = 0.65
-FIRST_LINE: Final = 0.6
+ONLY_ADDRESS: Final = 0.6
 HEAD_ROWS: Final = 12
-MIN_LETTERS: Final = 3
-MAX_NAME: Final = 100
 LINES_OF_BLOCK: Final = 8
 ADDRESS_ROWS: Final = 40
 SENDER_PARTS: Final = 3
 LEFT_EDGE: Final = 0.01
 
-LEGAL_FORM: Final = re.compile(
-    r"(?<!\w)"
-    + words(r"""
-        GmbH | mbH | mbB | PartG | GbR | AG | KG | OHG | UG | SE | e\.\s?K\. | e\.\s?V\.
-        SARL | S\.A\.R\.L\.? | SASU? | S\.A\.S?\.? | EURL | SNC | S\.?r\.?l\.? | S\.p\.A\. | SpA | S\.L\. | Lda\.?
-        Ltd\.? | Limited | LLC | L\.L\.C\. | LLP | Inc\.? | Incorporated | Corp\.? | Corporation | PLC | plc | Pty
-        B\.?V\.? | N\.?V\.? | Oy | AB | A/S | ApS | AS | S[Dd][Nn]\.?\s?B[Hh][Dd]\.? | S/B | BHD
-        """)
-    + r"(?!\w)"
-)
 _SELLER_WORDS: Final = words(
     r"""
     seller | vendor | from | sold by | supplier | issued by | service provider
@@ -49,39 +38,8 @@ _BUYER_WORDS: Final = words(
 _BUYER: Final = pattern(rf"^\W*{_BUYER_WORDS}\b(?:\s?/\s?\w+)?(?:\s(?:address|name))?\W*")
 _NAME_WORDS: Final = words("name | firma | company | nom | naam")
 _NAME_LABEL: Final = pattern(rf"^{_NAME_WORDS}\s*:?\s*$|^{_NAME_WORDS}\s*:\s*")
-_ATTENTION: Final = pattern(r"^(?:attn\.?|att\.|z\.\s?hd\.?|z\.\s?h\.?|t\.a\.v\.?|[àa] l'attention de|c/o)\s*:?\s*")
-_SALUTATION: Final = pattern(
-    r"^\W*"
-    + words("herrn? | frau | firma | an | mr | mrs | ms | messrs | to | monsieur | madame | mme | de heer")
-    + r"\W*$"
-)
-_NO_NAME_WORDS: Final = words(
-    r"""
-    tel | fax | phone | e-?mail | date | invoice | receipt | page | no\. | number | account | tax
-    gst | vat | reg | currency
-    cash | table | cashier | welcome | thanks? | copyright | gln
-    datum | rechnung | seite | nummer | ust | bestell | w[äa]hrung | beispiel\w*
-    facture | factuur
-    \w*buchhaltung | einkauf | abteilung | sekretariat | rechnungswesen
-    accounts? (?:payable|receivable) | accounting | purchasing | procurement | \w+ department
-    comptabilit[ée] | service (?:comptable|achats) | administratie | inkoop
-    \w*address?e?n? | \w*adres
-    """
-)
-_NOT_A_NAME: Final = pattern(rf"@|https?:|www\.|\b{_NO_NAME_WORDS}\b")
-_STREET_WORDS: Final = words(
-    r"""
-    street | st | road | rd | avenue | ave | lane | blvd | box | lot
-    stra(?:ß|ss)e | str\. | weg | platz | allee | postfach
-    rue | chemin | place | jalan | jln | lorong | taman
-    """
-)
-_STREET: Final = pattern(
-    rf"\b{_STREET_WORDS}\b|\w(?:straße|strasse|weg|platz|allee)\b|^\W*\d{{4,5}}\b|\b[A-Z]{{2}} \d{{5}}\b"
-)
 _SENDER_BREAK: Final = re.compile(r"\s+[-–·•|*]\s+|\s*[,·•]\s+")  # noqa: RUF001 - the dash that letters use
 _POSTCODE: Final = re.compile(r"^(?:[A-Z]{1,2}[ -])?\d{4,5}\s[^\W\d]|^\d{4}\s?[A-Z]{2}\s[^\W\d]|\b[A-Z]{2} \d{5}\b")
-_TAIL: Final = re.compile(r"\s*(?:[(<\[][^()<>\[\]]{2,24}[)>\]]|\(.{2,24})$")
 
 
 def read_parties(view: View, *, is_receipt: bool) -> tuple[Json | None, Json | None]:
@@ -92,7 +50,7 @@ def read_parties(view: View, *, is_receipt: bool) -> tuple[Json | None, Json | N
         sender, receiver = _letter(view)
         seller, buyer = sender, buyer or receiver
     if seller is None:
-        seller = _head(view, is_receipt=is_receipt, buyer=buyer)
+        seller = read_letterhead(view, is_receipt=is_receipt, buyer=buyer)
     if buyer is None and seller and not is_receipt:
         buyer = _addressed(view, seller)
     if seller and buyer and seller["value"] == buyer["value"]:
@@ -119,20 +77,20 @@ def _labelled(view: View, pattern: re.Pattern[str]) -> Json | None:
 
 
 def _names_at(view: View, label: Spot) -> Iterator[Spot]:
-    own = _name(label.cell, label.end)
+    own = name_in(label.cell, label.end)
     if own:
         yield own
         return
     for cell in _block(view, label):
         match = _NAME_LABEL.match(cell.text)
         if match and match.end() == len(cell.text):
-            yield from (spot for right in view.right_of(cell)[:1] if (spot := _name(right)))
+            yield from (spot for right in view.right_of(cell)[:1] if (spot := name_in(right)))
             return
-        spot = _name(cell, match.end() if match else 0)
+        spot = name_in(cell, match.end() if match else 0)
         if spot:
             yield spot
             return
-        if _STREET.search(cell.text):
+        if STREET.search(cell.text):
             return
 
 
@@ -160,11 +118,11 @@ def _letter(view: View) -> tuple[Json | None, Json | None]:
     for row in view.rows[:HEAD_ROWS]:
         for cell in row.cells:
             parts = _SENDER_BREAK.split(cell.text)
-            if len(parts) < SENDER_PARTS or not any(map(_POSTCODE.search, parts[1:])) or not _looks_like_name(parts[0]):
+            if len(parts) < SENDER_PARTS or not any(map(_POSTCODE.search, parts[1:])) or not looks_like_name(parts[0]):
                 continue
             spot = Spot(cell, 0, len(parts[0]))
             below = next(iter(_block(view, spot)), None)
-            name = _name(below) if below else None
+            name = name_in(below) if below else None
             receiver = view.field(name.text, LEGAL_NAME, name) if name and LEGAL_FORM.search(name.text) else None
             return view.field(spot.text, SENDER_LINE, spot), receiver
     return None, None
@@ -182,7 +140,7 @@ def _addressed(view: View, seller: Json) -> Json | None:
     if len(names) != 1:
         return None
     spot = next(iter(names.values()))
-    return view.field(spot.text, FIRST_LINE, spot)
+    return view.field(spot.text, ONLY_ADDRESS, spot)
 
 
 def _top_of_block(view: View, town: Cell) -> Spot | None:
@@ -196,59 +154,14 @@ def _top_of_block(view: View, town: Cell) -> Spot | None:
             if town.box
             else None
         )
-        if above is None or above.box is None or _SALUTATION.search(above.text):
+        if above is None or above.box is None or SALUTATION.search(above.text):
             continue
         if top.box[1] - above.box[3] > 1.5 * (top.box[3] - top.box[1]):
             break
         top = above
-    return None if top is town else _name(top)
+    return None if top is town else name_in(top)
 
 
 def _same_name(first: str, second: str) -> bool:
     short, long = sorted((first.casefold(), second.casefold()), key=len)
     return short in long
-
-
-def _head(view: View, *, is_receipt: bool, buyer: Json | None) -> Json | None:
-    """Return the first name at the top: with a legal form, or the first line of a receipt.
-
-    The first line is also the seller's where somebody else is named as the buyer.
-    """
-    rows = [row for row in view.rows[:HEAD_ROWS] if row.page == view.rows[0].page]
-    names = [spot for row in rows for spot in map(_name, row.cells) if spot]
-    names = [spot for spot in names if buyer is None or spot.text != buyer["value"]]
-    for spot in names:
-        if LEGAL_FORM.search(spot.text):
-            return view.field(spot.text, LEGAL_NAME, spot)
-    names = [spot for spot in names if spot.text[0].isupper() or spot.text[0].isdigit()]
-    if names and (is_receipt or (buyer and names[0].cell.row.index == 0)):
-        return view.field(names[0].text, FIRST_LINE, names[0])
-    return None
-
-
-def _name(cell: Cell, start: int = 0) -> Spot | None:
-    """Return the part of ``cell`` that can be a name."""
-    match = _ATTENTION.match(cell.text[start:])
-    start += match.end() if match else 0
-    text = cell.text[start:]
-    text = text.lstrip(" :.-'‘’“")  # noqa: RUF001 - specks that recognition takes for quotes
-    start = len(cell.text) - len(text)
-    tail = _TAIL.search(text)
-    text = (text[: tail.start()] if tail else text).rstrip(" :,;")
-    return Spot(cell, start, start + len(text)) if _looks_like_name(text) else None
-
-
-def _looks_like_name(text: str) -> bool:
-    letters = sum(map(str.isalpha, text))
-    if text.startswith("("):
-        return False
-    if not letters >= MIN_LETTERS or len(text) > MAX_NAME or letters < len(text) / 2:
-        return False
-    if LEGAL_FORM.search(text):
-        return True
-    return not (
-        _NOT_A_NAME.search(text)
-        or _SALUTATION.search(text)
-        or _STREET.search(text)
-        or any(number.is_money for number in numbers(text, None))
-    )
