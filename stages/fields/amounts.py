@@ -1,12 +1,9 @@
 """Which amounts an invoice calls its net, tax, total and due amount, and which of them agree."""
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
-from itertools import product
 from typing import Final
 
 from stages.fields.layout import Cell, Row
@@ -14,17 +11,16 @@ from stages.fields.lexicon import pattern, words
 from stages.fields.money import CODES, MAX_RATE, SYMBOLS, Number, numbers
 from stages.fields.view import Spot, View
 
+ROUNDED: Final = 6
 STRONG: Final = 3
 MEDIUM: Final = 2
 WEAK: Final = 1
-PAID: Final = 2
-MAX_CANDIDATES: Final = 12
-CENT: Final = Decimal("0.01")
-ROUNDING: Final = Decimal("0.05")
+ROWS_TO_ROUNDED: Final = 4
+MAX_ROUNDING: Final = Decimal("0.05")
 FEW_LETTERS: Final = 3
-SEVERAL: Final = 2
 
-NET, TAX, TOTAL, DUE, CASH, CHANGE = "net_total", "tax_total", "total", "amount_due", "cash", "change"
+NET, TAX, TOTAL, DUE = "net_total", "tax_total", "total", "amount_due"
+CASH, CHANGE, ROUNDING = "cash", "change", "rounding"
 
 _TAX: Final = words(
     r"""
@@ -33,20 +29,20 @@ _TAX: Final = words(
     tva | t\.v\.a\. | btw | iva
     """
 )
-_INCLUDED: Final = words("includes | davon | dont | enthält | enthalten\\w* | darin")
+_INCLUDED: Final = words("included?s? | davon | dont | enthält | enthalten\\w* | darin")
 _ASIDE: Final = words(
     r"""
-    qty | quantity | items? | savings? | disc(?:ount)? | prepaid | paid | rounding | shipping
-    points | capital | charges? | credits?
+    qty | quantity | items? | savings? | disc(?:ount)? | prepaid | paid | shipping
+    supplies | points | capital | charges? | credits?
     balance (?:before|after|forward)
-    menge | stk | rabatt\w* | zuschl\w* | abschl\w* | skonto | anzahlung\w* | rundung
+    menge | stk | rabatt\w* | zuschl\w* | abschl\w* | skonto | anzahlung\w*
     versand\w* | kapital | geb[üu]hr\w* | kosten
     remise | acompte | korting
     """
 )
 _DUE_WORDS: Final = words(
     r"""
-    (?:amount|balance|total)\s+(?:amount\s+)?due | amount payable | balance | outstanding
+    (?:amount|balance|total)\s+(?:amount\s+)?due | ^\W*due(?=\W*$) | amount payable | balance | outstanding
     zahlbetrag | (?:noch )?zu (?:be)?zahlen(?:de\w*)? | offener betrag
     (?:solde|net|reste) [àa] payer | te betalen | da pagare | a pagar
     """
@@ -60,7 +56,8 @@ _NET_WORDS: Final = words(
 )
 _TOTAL_WORDS: Final = words(
     r"""
-    grand\s?total | invoice (?:total|amount) | total (?:for this )?invoice | total amount | total rounded
+    grand\s?total | total (?:amount )?payable | nett total
+    invoice (?:total|amount) | total (?:for this )?invoice | total amount
     gesamtbetrag | gesamtsumme | rechnungsbetrag | rechnungssumme | brutto(?:summe|betrag)? | endbetrag | endsumme
     total\s+ttc | ttc | montant total | factuur\s?totaal | totale (?:fattura|documento) | importe total
     """
@@ -68,14 +65,23 @@ _TOTAL_WORDS: Final = words(
 _SUBTOTAL_WORDS: Final = words(
     "(?:sub|sun)[- ]?tota[al]* | zwischensumme | positionssumme | summe positionen | sous[- ]total"
 )
-_PLAIN_TOTAL_WORDS: Final = words("total | totaal | totale | summe | gesamt | insgesamt | jumlah | betrag")
+_PLAIN_TOTAL_WORDS: Final = words(
+    "t[o0a]ta[l1i] | totaal | t?tl | totale | summe | gesamt | insgesamt | jumlah | betrag"
+)
 
 # The first that fits decides: a "total excluding tax" is no total, a "total including tax" is no tax.
 _LABELS: Final = tuple(
     (field, strength, pattern(expression))
     for field, strength, expression in (
+        (
+            ROUNDING,
+            STRONG,
+            r"^\W*(?:bill |cash )?(?:round(?:ing|ed)?(?!\W*total)|rnd|rundung\w*|arrondi\w*|afronding)\b",
+        ),
+        (TOTAL, ROUNDED, r"^\W*(?:round(?:ed|ing)? total\b|(?:grand )?total\b.{0,16}\bround(?:ed|ing)\b)"),
+        (TOTAL, MEDIUM, rf"^[^\w(]*total included?s?\W{_TAX}\b"),
         (TAX, MEDIUM, rf"(?:^\W*in[ck]l?\w*|\b{_INCLUDED})\b[^\n]{{0,16}}?\b{_TAX}\b"),
-        (CASH, STRONG, r"\b(?:cash|tendered|gegeben|bar|esp[èe]ces|contant)\b"),
+        (CASH, STRONG, r"\b(?:cash|tendered|gegeben|bar|esp[èe]ces|contant)\b|^\W*(?:pay|paid|payment|received)\b"),
         (CHANGE, STRONG, r"\b(?:change|r[üu]ckgeld|rendu|monnaie|wisselgeld)\b"),
         (None, STRONG, rf"\b{_ASIDE}\b"),
         (DUE, STRONG, rf"\b{_DUE_WORDS}\b"),
@@ -111,55 +117,15 @@ class Amount:
     is_printed: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """The amounts chosen for each field, and whether net and tax make the total."""
-
-    chosen: dict[str, Amount]
-    agrees: bool
-
-
 def money_in(view: View, cell: Cell) -> list[Number]:
     """Return the amounts of money in ``cell``."""
     return [number for number in numbers(cell.text, view.separator) if number.is_money]
 
 
 def find_amounts(view: View) -> list[Amount]:
-    """Return all labelled amounts, and those of rows in which the first two make the third."""
-    return [amount for row in view.rows for amount in (*_labelled(view, row), *_sums(view, row))]
-
-
-def choose_totals(amounts: Iterable[Amount]) -> Totals:
-    """Choose the amounts that agree with each other where some do, else the best named ones."""
-    by_field: dict[str, list[Amount]] = defaultdict(list)
-    for amount in amounts:
-        by_field[amount.field].append(amount)
-    rates = {amount.rate for amount in by_field[TAX] if amount.rate is not None}
-    if len(rates) >= SEVERAL:
-        by_field |= {name: _whole(by_field[name], rates) for name in (NET, TAX, TOTAL)}
-    candidates = {name: _paid_in_cash(name, by_field) for name in (NET, TAX, TOTAL, DUE)}
-    # A sum that the document does not print is believed only where it agrees with what is printed.
-    printed = {name: [each for each in found if each.is_printed] for name, found in candidates.items()}
-    best = {name: _best(found) for name, found in printed.items() if found}
-    agreeing = _agreeing(*(_ranked(candidates[name]) for name in (NET, TAX, TOTAL)))
-    if agreeing is not None:
-        return Totals(best | agreeing, agrees=True)
-    if {NET, TOTAL} <= best.keys() and len({tax.value for tax in printed[TAX]}) >= SEVERAL:
-        del best[TAX]  # The sums speak against each of several taxes; any of them may be a part.
-    return Totals(best, agrees=False)
-
-
-def _whole(amounts: list[Amount], rates: AbstractSet[Decimal]) -> list[Amount]:
-    """Put one sum in the place of the amounts that are told rate by rate, of which none is the invoice's."""
-    parts = {(amount.rate, amount.value): amount for amount in amounts if amount.rate in rates}
-    whole = [amount for amount in amounts if amount.rate not in rates]
-    if len(parts) != len(rates) or {rate for rate, _ in parts} != rates:
-        return whole
-    ordered = tuple(parts.values())
-    total = sum((part.value for part in ordered), Decimal(0))
-    printed = [replace(amount, parts=ordered) for amount in whole if amount.value == total]
-    computed = replace(ordered[-1], value=total, rate=None, parts=ordered, is_printed=False)
-    return [*(amount for amount in whole if amount.value != total), *(printed or [computed])]
+    """Return all labelled amounts, those of rows in which the first two make the third, and rounded totals."""
+    amounts = [amount for row in view.rows for amount in (*_labelled(view, row), *_sums(view, row))]
+    return [*amounts, *_rounded(view, amounts)]
 
 
 def label_of(text: str) -> tuple[str | None, int] | None:
@@ -214,38 +180,17 @@ def _sums(view: View, row: Row) -> Iterator[Amount]:
             yield Amount(field, WEAK, number.value, Spot(cell, number.start, number.end), rate=rate)
 
 
-def _paid_in_cash(name: str, by_field: dict[str, list[Amount]]) -> list[Amount]:
-    """Trust a total more that is what was given less what was given back."""
-    if name != TOTAL:
-        return by_field[name]
-    paid = {cash.value - change.value for cash, change in product(by_field[CASH][:3], by_field[CHANGE][:3])}
-    return [replace(each, strength=each.strength + PAID) if each.value in paid else each for each in by_field[name]]
-
-
-def _best(amounts: list[Amount]) -> Amount:
-    """Return the best named amount; of equals the last, because sums follow what they sum up."""
-    return max(enumerate(amounts), key=lambda each: (each[1].is_alone, each[1].strength, each[0]))[1]
-
-
-def _ranked(amounts: list[Amount]) -> list[Amount]:
-    """Return each value once, best named first."""
-    ranked: dict[Decimal, Amount] = {}
-    for amount in sorted(amounts, key=lambda each: -each.strength):
-        ranked.setdefault(amount.value, amount)
-    return list(ranked.values())[:MAX_CANDIDATES]
-
-
-def _agreeing(nets: list[Amount], taxes: list[Amount], totals: list[Amount]) -> dict[str, Amount] | None:
-    """Return the best named net, tax and total of which the first two make the third."""
-    agreeing = [
-        (net.strength + tax.strength + total.strength, total.value, net, tax, total)
-        for net, tax, total in product(nets, taxes, totals)
-        if abs(net.value + tax.value - total.value) <= CENT and total.value and abs(tax.value) <= abs(net.value)
-    ]
-    if not agreeing:
-        return None
-    _, _, net, tax, total = max(agreeing, key=lambda each: each[:2])
-    return {NET: net, TAX: tax, TOTAL: total}
+def _rounded(view: View, amounts: Iterable[Amount]) -> Iterator[Amount]:
+    """Yield what a total became by rounding: it stands in or right under a row that says so."""
+    named = list(amounts)
+    totals = [amount for amount in named if amount.field == TOTAL]
+    for index in sorted({amount.spot.cell.row.index for amount in named if amount.field == ROUNDING}):
+        before = [total.value for total in totals if total.spot.cell.row.index < index][-1:]
+        for row in view.rows[index : index + ROWS_TO_ROUNDED]:
+            for cell in row.cells:
+                for number in money_in(view, cell):
+                    if any(0 < abs(number.value - total) <= MAX_ROUNDING for total in before):
+                        yield Amount(TOTAL, ROUNDED, number.value, Spot(cell, number.start, number.end))
 
 
 def _is_wordy(text: str) -> bool:

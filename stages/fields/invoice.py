@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from stages.fields.amounts import Amount, Totals, choose_totals, find_amounts
+from stages.fields.amounts import Amount, find_amounts
 from stages.fields.currency import read_currency
 from stages.fields.identifiers import read_iban, read_invoice_number, read_tax_ids
 from stages.fields.moments import read_dates
@@ -13,6 +13,7 @@ from stages.fields.money import decimal_string
 from stages.fields.parties import read_parties
 from stages.fields.tables import read_lines
 from stages.fields.taxes import read_taxes, taxes_of
+from stages.fields.totals import Totals, choose_totals
 from stages.fields.view import Json, View
 
 AGREEING: Final = 0.97
@@ -94,7 +95,7 @@ def _fields(view: View, totals: Totals) -> dict[str, Json | None]:
     fields: dict[str, Json | None] = dict.fromkeys(_TOTALS)
     for name, amount in totals.chosen.items():
         agrees = totals.agrees and name != "amount_due"
-        fields[name] = _field(view, amount, AGREEING if agrees else NAMED[amount.strength])
+        fields[name] = _field(view, amount, AGREEING if agrees else NAMED[min(amount.strength, max(NAMED))])
     return fields
 
 

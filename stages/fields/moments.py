@@ -30,6 +30,8 @@ _TITLE_ISSUE: Final = re.compile(
     re.IGNORECASE,
 )
 _PLAIN_ISSUE: Final = re.compile(r"\b(?:date|datum|tarikh|fecha|data|dated|le)\b", re.IGNORECASE)
+# A till prints when it was; what holds from one day to another has no time of day.
+_TIME: Final = re.compile(r"(?<![\d:.])(?:[01]?\d|2[0-3]):[0-5]\d(?![\d.])")
 _DUE: Final = pattern(
     r"\b"
     + words(r"""
@@ -59,6 +61,7 @@ def read_dates(view: View) -> tuple[Json | None, Json | None]:
         _first(view, _NAMED_ISSUE, NAMED)
         or _first(view, _TITLE_ISSUE, NAMED)
         or _first(view, _PLAIN_ISSUE, PLAIN, other=_OTHER)
+        or _only(view, _TIME)
         or _only(view)
     )
     return issue, due
@@ -85,9 +88,9 @@ def _beginning(view: View, place: Place) -> Moment | None:
     return moments[0] if moments and moments[0].start <= REACH else None
 
 
-def _only(view: View) -> Json | None:
-    """Return the only date of the document that nothing gives another meaning."""
-    found = list(_free(view))
+def _only(view: View, beside: re.Pattern[str] | None = None) -> Json | None:
+    """Return the only date of the document that nothing gives another meaning, or the only one ``beside`` something."""
+    found = [each for each in _free(view) if beside is None or beside.search(each[0].cell.row.text)]
     if len({moment.value for _, moment in found}) != 1:
         return None
     place, moment = found[0]

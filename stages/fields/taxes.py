@@ -6,9 +6,10 @@ from decimal import Decimal
 from itertools import permutations
 from typing import Final
 
-from stages.fields.amounts import NET, TAX, Totals
+from stages.fields.amounts import NET, TAX
 from stages.fields.layout import Row
 from stages.fields.money import MAX_RATE, Number, decimal_string, numbers
+from stages.fields.totals import Totals
 from stages.fields.view import Json, View
 
 MAX_NUMBERS: Final = 6
