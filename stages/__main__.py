@@ -10,12 +10,14 @@ import uvloop
 
 from schema.db.engine import Database
 from schema.db.wake import Waker
+from schema.domain.errors import ErrorCode
 from schema.domain.states import Lane, Stage
 from schema.runtime import failpoints, logs, metrics
 from schema.runtime.blobs import Blobs
-from schema.runtime.clock import SystemClock
+from schema.runtime.clock import Clock, SystemClock
 from schema.runtime.lifecycle import Health, serve_health, stop_on_signals, supervise
 from schema.runtime.settings import StagesSettings
+from stages.breaker import Breaker
 from stages.consumer import Desk, StageConsumer
 from stages.deliver import process as deliver
 from stages.lanes import LanePlan, plan
@@ -74,6 +76,8 @@ async def run(stages: Sequence[Stage], settings: StagesSettings, plans: Mapping[
         waker = Waker(database)
         stack.push_async_callback(waker.close)
         ledger = Ledger(database, liveness, waker, lease=settings.lease)
+        breaker = _breaker(settings, blobs, clock)
+        stack.push_async_callback(breaker.end)
         runner = Runner(
             ledger=ledger,
             liveness=liveness,
@@ -82,6 +86,7 @@ async def run(stages: Sequence[Stage], settings: StagesSettings, plans: Mapping[
             handlers=workshop.handlers,
             settings=_runner_settings(settings, plans),
             clock=clock,
+            breaker=breaker,
         )
         consumer = StageConsumer(
             settings=settings,
@@ -90,6 +95,7 @@ async def run(stages: Sequence[Stage], settings: StagesSettings, plans: Mapping[
             reception=Reception(ledger, clock, settings.lost_claims),
             runner=runner,
             desk=Desk(database, waker),
+            breaker=breaker,
             health=health,
         )
         liveness.start()
@@ -102,6 +108,11 @@ async def run(stages: Sequence[Stage], settings: StagesSettings, plans: Mapping[
         consuming.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await consuming
+
+
+def _breaker(settings: StagesSettings, blobs: Blobs, clock: Clock) -> Breaker:
+    """Make the breaker of the object store, which every stage may need: for documents, inputs or outputs."""
+    return Breaker(ErrorCode.STORAGE_UNAVAILABLE, blobs.ping, clock=clock, probe_seconds=settings.probe_seconds)
 
 
 def _runner_settings(settings: StagesSettings, plans: Mapping[Lane, LanePlan]) -> RunnerSettings:

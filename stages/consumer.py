@@ -27,6 +27,7 @@ from schema.wire.messages import (
     decode,
 )
 from schema.wire.queues import lane_queue
+from stages.breaker import Breaker
 from stages.lanes import LanePlan
 from stages.liveness import Liveness
 from stages.reception import Copy, Reception
@@ -37,6 +38,9 @@ log = get_logger()
 WATCH_SECONDS: Final = 5.0
 # A restart of the database within this time costs no session.
 UNABLE_SECONDS: Final = 5.0
+# How long a delivery is kept in hand during a pause: long enough to go on at once after a short one, and far below
+# the time after which RabbitMQ closes the channel of a consumer that does not acknowledge.
+HOLD_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ class StageConsumer:
         reception: Reception,
         runner: Runner,
         desk: Desk,
+        breaker: Breaker,
         health: Health,
     ) -> None:
         """Keep the ports; ``lanes`` says how much of each is taken on."""
@@ -77,11 +82,12 @@ class StageConsumer:
         self._reception = reception
         self._runner = runner
         self._desk = desk
+        self._breaker = breaker
         self._tasks: set[asyncio.Task[None]] = set()
         self._session: BrokerSession | None = None
         self._draining = False
         self._consumers: list[Consumer] = []
-        health.checks.append(self._missing)
+        health.checks += [self._missing, breaker.missing]
 
     def _missing(self) -> list[str]:
         """Name the lanes that the broker does not deliver to."""
@@ -131,6 +137,7 @@ class StageConsumer:
         self._draining = True
         for consumer in self._consumers:
             await consumer.stop()
+        await self._breaker.end()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=grace_seconds)
         self._runner.release()
@@ -170,6 +177,9 @@ class StageConsumer:
             await self._desk.record(delivery, error)
             return
         failpoints.hit(Point.DELIVERED)
+        if not await self._breaker.passes(HOLD_SECONDS):
+            await self._reception.postpone(message, _copy(delivery))
+            return
         claimed = await self._reception.admit(message, _copy(delivery))
         if claimed is not None:
             failpoints.hit(Point.CLAIMED)

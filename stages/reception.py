@@ -76,6 +76,17 @@ class Reception:
             if settled:
                 return None
 
+    async def postpone(self, message: StageMessage, copy: Copy) -> None:
+        """Put a copy back on the ladder unclaimed, at no cost of an attempt; returns when it may be acknowledged."""
+        settled = False
+        while not settled:
+            run = await self._ledger.read(message.job_id, message.stage)
+            meaning = classify_arrival(run, series=message.series, attempt=message.attempt)
+            if run is None or meaning in (Arrival.STALE, Arrival.UNKNOWN_JOB):
+                self._count(message, meaning.value)
+                return
+            settled = await self._defer(message, run, copy, deferral_delay(copy.deferrals), "paused")
+
     async def _wait_until_due(self, message: StageMessage, run: RunView, copy: Copy) -> bool:
         """Wait out a moment, or defer by the remainder; ``True`` when the copy is settled."""
         if run.due_in <= SHORT_WAIT:

@@ -28,6 +28,7 @@ from schema.runtime.blobs import output_key
 from schema.runtime.clock import Clock
 from schema.runtime.failpoints import Point
 from schema.runtime.logs import get_logger
+from stages.breaker import Breaker
 from stages.checkpoints import FencedError, RunCheckpoint
 from stages.ledger import Ledger, Record
 from stages.liveness import Liveness
@@ -78,6 +79,7 @@ class Runner:
         handlers: Mapping[Lane, Handler],
         settings: RunnerSettings,
         clock: Clock,
+        breaker: Breaker,
     ) -> None:
         """Keep the ports."""
         self._ledger = ledger
@@ -87,6 +89,7 @@ class Runner:
         self._handlers = handlers
         self._settings = settings
         self._clock = clock
+        self._breaker = breaker
         self._releasing = asyncio.Event()
 
     def release(self) -> None:
@@ -107,7 +110,7 @@ class Runner:
             elif outcome is None:
                 self._fenced(claim)
             else:
-                await self._record(claimed, outcome, seconds)
+                await self._record(claimed, outcome, began, seconds)
 
     async def _run(self, claimed: Claimed, lost: asyncio.Event) -> Outcome | None:
         """Run the handler until it ends, its claim is lost, its time is up, or the worker shuts down.
@@ -178,12 +181,15 @@ class Runner:
             content = await asyncio.to_thread(json.loads, body)
         return {stages[position - 1].value: content} if content is not None else {}
 
-    async def _record(self, claimed: Claimed, outcome: Outcome, seconds: float) -> None:
+    async def _record(self, claimed: Claimed, outcome: Outcome, began: float, seconds: float) -> None:
         """Decide what follows and write it, again and again with the same token until that is certain."""
         claim = claimed.claim
         failpoints.hit(Point.WORKED)
         outcome, stored = await self._store(claim, outcome)
         failpoints.hit(Point.OUTPUT_STORED)
+        if isinstance(outcome, Transient) and await self._breaker.blames(outcome.code, began):
+            await self._give_back(claim)
+            return
         move = self._decide(claim, outcome, seconds)
         try:
             written = await self._insist(Record(move, stored))
@@ -236,7 +242,7 @@ class Runner:
         return move.closes is not None and closed == move.closes.value
 
     async def _give_back(self, claim: Claim) -> None:
-        """Release the claim on shutdown: it counts neither as an attempt nor as a lost worker."""
+        """Release the claim, on shutdown or in an outage: it counts neither as an attempt nor as a lost worker."""
         if await self._insist(Record(moves.release(claim))):
             metrics.RELEASES.labels(stage=claim.stage.value).inc()
             log.info("claim_released", job_id=str(claim.job_id), stage=claim.stage.value)

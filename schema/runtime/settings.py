@@ -206,6 +206,9 @@ class StagesSettings(DatabaseSettings, BrokerSettings, StoreSettings, LimitSetti
     retry_cap_seconds: float = Field(300, gt=0, description="Largest retry bound.")
     retry_attempts: int = Field(6, ge=1, description="Attempts per series for transient failures.")
     unknown_attempts: int = Field(3, ge=1, description="Attempts per series for unclassified exceptions.")
+    probe_seconds: float = Field(
+        2, gt=0, description="While the object store is down, how often a paused worker asks whether it is up."
+    )
     inline_bytes: int = Field(65536, ge=0, description="Larger stage outputs go to the object store.")
     scratch_dir: Path = Field(Path("/tmp/docstage"), description="Temporary files.")  # noqa: S108 - a default
     child_processes: int = Field(2, ge=1, description="Parser processes at once per worker.")

@@ -11,11 +11,13 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schema.db.engine import Database
+from schema.domain.errors import ErrorCode
 from schema.domain.ids import new_id
 from schema.domain.outcomes import Completed
 from schema.domain.states import Lane, Stage
 from schema.runtime.clock import SystemClock
 from schema.wire.messages import StageMessage
+from stages.breaker import Breaker
 from stages.ledger import Ledger
 from stages.liveness import Liveness
 from stages.reception import Copy, Reception
@@ -146,6 +148,10 @@ class Crew:
         await self.runner.work(claimed)
 
 
+async def _up() -> None:
+    """Answer as a store that is up."""
+
+
 @asynccontextmanager
 async def crew(
     database: Database, *, lease: timedelta = LEASE, limit: timedelta = LIMIT, through: Any = None
@@ -167,6 +173,7 @@ async def crew(
         handlers=handlers,
         settings=settings,
         clock=SystemClock(),
+        breaker=Breaker(ErrorCode.STORAGE_UNAVAILABLE, _up, clock=SystemClock(), probe_seconds=1),
     )
     await liveness.ready()
     try:
