@@ -77,6 +77,23 @@ def positive(value: str) -> float:
     return number
 
 
+def count(value: str) -> int:
+    """Read a whole number from 0; a negative one would slice off the wrong end of a list of letters."""
+    number = int(value)
+    if number < 0:
+        message = f"{value!r} is below 0"
+        raise argparse.ArgumentTypeError(message)
+    return number
+
+
+def words(value: str) -> str:
+    """Read something that a person wrote; spaces alone are no reason and nobody's name."""
+    if not value.strip():
+        message = "nothing is said"
+        raise argparse.ArgumentTypeError(message)
+    return value.strip()
+
+
 def _names_something(arguments: argparse.Namespace) -> bool:
     names = ("stage", "code", "reason_class", "tenant", "job", "id", "older_than")
     return any(getattr(arguments, name) for name in names)
@@ -90,7 +107,7 @@ def _filters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--job", type=UUID, metavar="ID")
     parser.add_argument("--id", type=UUID, action="append", metavar="ID", help="a letter; may be given several times")
     parser.add_argument("--older-than", type=duration, metavar="AGE", help="such as 15m, 2h or 7d")
-    parser.add_argument("--limit", type=int, default=1000, help="letters at most (default: %(default)s)")
+    parser.add_argument("--limit", type=count, default=1000, help="letters at most (default: %(default)s)")
 
 
 def _state(parser: argparse.ArgumentParser) -> None:
@@ -107,15 +124,15 @@ def _one(parser: argparse.ArgumentParser) -> None:
 
 
 def _action(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--reason", required=True, help="why; kept in the letter's history")
-    parser.add_argument("--by", default=_operator(), help="who (default: %(default)s)")
+    parser.add_argument("--reason", type=words, required=True, help="why; kept in the letter's history")
+    parser.add_argument("--by", type=words, default=_operator(), help="who (default: %(default)s)")
     parser.add_argument("--all", action="store_true", help="all open letters")
     parser.add_argument("--dry-run", action="store_true", help="say what would happen and change nothing")
 
 
 def _pace(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rate", type=positive, default=10.0, help="letters per second (default: %(default)s)")
-    parser.add_argument("--canary", type=int, default=5, metavar="N", help="first only N; 0 for none (%(default)s)")
+    parser.add_argument("--canary", type=count, default=5, metavar="N", help="first only N; 0 for none (%(default)s)")
     parser.add_argument("--patience", type=duration, default=timedelta(minutes=15), help="wait for the canary (15m)")
     parser.add_argument(
         "--stop-at", type=share, default=0.2, metavar="SHARE", help="stop when more fail again (default: %(default)s)"

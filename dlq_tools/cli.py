@@ -11,7 +11,7 @@ from dlq_tools.arguments import letter_filter, parse
 from dlq_tools.redrive import BulkRedrive, Ending, Plan
 from schema.db import dead_letters, job_records
 from schema.db.dead_letters import Letter, LetterFilter, LetterState, Place
-from schema.db.engine import Database
+from schema.db.engine import Database, is_unavailable
 from schema.db.wake import Waker
 from schema.runtime import logs
 from schema.runtime.broker import BrokerSession, BrokerUnavailableError, MismatchError
@@ -208,6 +208,12 @@ async def run(arguments: argparse.Namespace, settings: ToolSettings) -> int:
         return UNAVAILABLE
     except MismatchError as error:
         report.say(f"{error.args[0]} exists with other arguments")
+        return UNAVAILABLE
+    except Exception as error:
+        # A reader that went away, such as `head`, is an OSError too.
+        if isinstance(error, BrokenPipeError) or not is_unavailable(error):
+            raise
+        report.say("the database does not answer")
         return UNAVAILABLE
     finally:
         await waker.close()

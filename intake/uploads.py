@@ -189,7 +189,8 @@ class Upload:
             raise Problem(ProblemCode.MALFORMED_REQUEST, "The form has more than one file.")
         self._has_file = True
         declared = self._part.headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
-        self.declared_type = declared[:MAX_DECLARED_TYPE] or None
+        # What is not printable is no type, and a NUL is nothing that PostgreSQL takes.
+        self.declared_type = declared[:MAX_DECLARED_TYPE] if declared.isprintable() and declared else None
 
     def _on_part_data(self, data: bytes, start: int, end: int) -> None:
         if self._part.name == FILE_FIELD:

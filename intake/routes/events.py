@@ -1,5 +1,6 @@
 """A job's history, as a list or as it happens (server-sent events)."""
 
+import re
 from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import Annotated, Final
@@ -21,6 +22,8 @@ LIST: Final = "application/json"
 BATCH: Final = 500
 HEARTBEAT_SECONDS: Final = 15.0
 RECONNECT_MILLISECONDS: Final = 2000
+# As many digits as PostgreSQL's largest number has at least: more would be refused, by Python or by it.
+_SEQUENCE: Final = re.compile(r"[0-9]{1,18}")
 HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 router = APIRouter(prefix="/v1/jobs", tags=["events"], responses=PROBLEM)
@@ -96,5 +99,6 @@ def _event(event: EventRecord) -> bytes:
 
 def _sequence(last_event_id: str | None) -> int:
     """Read the header; what is no id of ours begins from the start."""
-    plain = last_event_id is not None and last_event_id.isascii() and last_event_id.isdecimal()
-    return min(int(last_event_id or 0), (1 << 63) - 1) if plain else 0
+    if last_event_id is None or not _SEQUENCE.fullmatch(last_event_id):
+        return 0
+    return int(last_event_id)

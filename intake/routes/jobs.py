@@ -1,11 +1,12 @@
 """Submitting, looking at, and listing jobs."""
 
 import math
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Query, Request, Response
-from pydantic import AwareDatetime
+from pydantic import AfterValidator, AwareDatetime
 
 from intake.accept import Submission
 from intake.dependencies import Intake, JobId, Tenant, base_url, known_job, traceparent
@@ -18,11 +19,13 @@ from intake.waiting import settled
 from schema.db import job_lists, job_records
 from schema.db.job_lists import JobFilter
 from schema.domain.kinds import Kind
-from schema.domain.options import MAX_CLIENT_TAG
+from schema.domain.options import MAX_CLIENT_TAG, parse_client_tag
 from schema.domain.states import PublicStatus
 
 MAX_PAGE: Final = 1000
 MAX_ATTEMPTS: Final = 10_000
+FIRST_MOMENT: Final = datetime(1970, 1, 1, tzinfo=UTC)
+LAST_MOMENT: Final = datetime(9000, 1, 1, tzinfo=UTC)
 
 SUBMISSION: Final[dict[str, Any]] = {
     "requestBody": {
@@ -49,6 +52,14 @@ SUBMISSION: Final[dict[str, Any]] = {
 }
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], responses=PROBLEM)
+
+
+def within_reach(moment: datetime) -> datetime:
+    """Move a time into the centuries that can be counted with; some clients write "never" as the year 1."""
+    return max(FIRST_MOMENT, min(moment, LAST_MOMENT))
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(within_reach)]
 
 
 @router.post("", status_code=HTTPStatus.ACCEPTED, response_model=JobView, openapi_extra=SUBMISSION)
@@ -109,9 +120,11 @@ async def index(
     tenant: Tenant,
     status: PublicStatus | None = None,
     kind: Kind | None = None,
-    client_tag: Annotated[str | None, Query(min_length=1, max_length=MAX_CLIENT_TAG)] = None,
-    created_after: AwareDatetime | None = None,
-    created_before: AwareDatetime | None = None,
+    client_tag: Annotated[
+        str | None, Query(min_length=1, max_length=MAX_CLIENT_TAG), AfterValidator(parse_client_tag)
+    ] = None,
+    created_after: Moment | None = None,
+    created_before: Moment | None = None,
     page_token: str | None = None,
     page_size: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 100,
 ) -> Response:

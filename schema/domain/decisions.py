@@ -43,7 +43,16 @@ def decide(outcome: Outcome, *, attempt: int, policy: RetryPolicy, time_left: ti
         return GiveUp(outcome.code, dead_letter=True)
     delay = retry_delay(policy, attempt, uniform)
     if isinstance(outcome, Transient) and outcome.retry_after_seconds is not None:
-        delay = max(delay, min(timedelta(seconds=outcome.retry_after_seconds), policy.cap))
+        delay = max(delay, _wished(outcome.retry_after_seconds, policy, uniform))
     if delay >= time_left:
         return GiveUp(ErrorCode.DEADLINE_EXCEEDED, dead_letter=False)
     return RetryAfter(delay)
+
+
+def _wished(seconds: float, policy: RetryPolicy, uniform: Uniform) -> timedelta:
+    """Draw from a dependency's wish to half as much again, within the cap.
+
+    It tells all whom it turns away at one instant the same time, and they must not come back as one.
+    """
+    wish = min(seconds, policy.cap.total_seconds() * 2 / 3)
+    return timedelta(seconds=uniform(wish, wish * 3 / 2))

@@ -5,11 +5,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from intake.accept import SMALL_BYTES
 from tests.support.oracle import verify
 from tests.support.services import Services
 from tests.support.system import System
 
 TEXT = b"Accepted, therefore durable.\n"
+# Too large to be kept in the database too: the stages have nothing but the object.
+LARGE = TEXT * (2 * SMALL_BYTES // len(TEXT))
 
 
 @pytest.fixture(params=["postgres", "rabbitmq", "s3"])
@@ -22,7 +25,7 @@ def victim(request: pytest.FixtureRequest, services: Services) -> Iterator[str]:
 async def test_a_service_killed_right_after_the_answer_has_lost_nothing(own_system, services, victim):
     """Job, message and document were on disk when the client was told so; nobody mends anything by hand."""
     await own_system.start_all()
-    ids = [await own_system.submit(TEXT + str(number).encode()) for number in range(5)]
+    ids = [await own_system.submit(LARGE + str(number).encode()) for number in range(5)]
 
     await asyncio.to_thread(getattr(services, victim).kill)
     await asyncio.to_thread(getattr(services, victim).start)

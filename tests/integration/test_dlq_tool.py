@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from dlq_tools.arguments import parse
-from dlq_tools.cli import NOTHING, OK, STOPPED, run
+from dlq_tools.cli import NOTHING, OK, STOPPED, UNAVAILABLE, run
 from dlq_tools.redrive import BulkRedrive, Ending, Plan
 from publisher.relay import Relay
 from schema.db import dead_letters
@@ -148,9 +148,26 @@ async def test_redriving_an_unreadable_message_of_a_living_job_gives_the_job_its
 
 async def test_the_tool_asks_for_a_reason_and_for_letters(tool):
     """Without a person's reason nothing moves, and a forgotten filter is not everything."""
-    for argv in (("redrive", "--stage", "extract"), ("discard", "--all"), ("redrive", "--reason", "x")):
+    for argv in (
+        ("redrive", "--stage", "extract"),
+        ("discard", "--all"),
+        ("redrive", "--reason", "x"),
+        ("redrive", "--all", "--reason", " "),
+        ("discard", "--all", "--reason", "x", "--by", ""),
+        ("redrive", "--all", "--reason", "x", "--canary", "-1"),
+        ("redrive", "--all", "--reason", "x", "--limit", "-1"),
+    ):
         with pytest.raises(SystemExit):
             await tool(*argv)
+
+
+async def test_a_database_that_is_down_is_told_in_one_line(environment, capsys):
+    """An operator in the middle of an outage needs a sentence, not a traceback with an address in it."""
+    settings = ToolSettings(database_url="postgresql://u:p@127.0.0.1:9/d", amqp_url=environment["DOCSTAGE_AMQP_URL"])
+
+    status = await run(parse(["list"]), settings)
+
+    assert (status, capsys.readouterr().out) == (UNAVAILABLE, "the database does not answer\n")
 
 
 async def test_list_groups_letters_and_filters_them(database, tool):

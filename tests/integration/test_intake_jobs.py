@@ -235,6 +235,7 @@ async def test_filters_find_what_they_name(api: Api, client: httpx.AsyncClient):
         ({"status": "lost"}, 422, "invalid_parameter"),
         ({"created_after": "2026-01-01T00:00:00"}, 422, "invalid_parameter"),
         ({"page_size": "0"}, 422, "invalid_parameter"),
+        ({"client_tag": "a\0b"}, 422, "invalid_parameter"),
     ],
 )
 async def test_a_bad_filter_is_refused_by_name(
@@ -245,6 +246,20 @@ async def test_a_bad_filter_is_refused_by_name(
 
     assert (answer.status_code, answer.json()["code"]) == (status, code)
     assert next(iter(params.values())) not in answer.json().get("detail", "")
+
+
+@pytest.mark.parametrize(
+    "moment", ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59Z", "9999-12-31T23:59:59-14:00"]
+)
+async def test_a_time_out_of_reach_is_as_far_as_one_can_look(client: httpx.AsyncClient, moment: str):
+    """Go's zero time is the year 1; to a client that leaves its filter empty that is no error."""
+    job_id = (await submitted(client))["id"]
+
+    after = await client.get("/v1/jobs", params={"created_after": moment})
+    before = await client.get("/v1/jobs", params={"created_before": moment})
+
+    found = [[job["id"] for job in answer.json()["jobs"]] for answer in (after, before)]
+    assert found == ([[job_id], []] if moment.startswith("0") else [[], [job_id]])
 
 
 async def test_another_tenants_job_is_not_there(api: Api, client: httpx.AsyncClient):
@@ -489,6 +504,18 @@ async def test_the_stream_of_a_finished_job_replays_and_ends(api: Api, client: h
     assert rest.text.count("id: ") == 1
     assert "event: completed" in rest.text
     assert over.status_code == 204
+
+
+@pytest.mark.parametrize("last", ["-1", "1.5", "x", "9" * 19, "9" * 5000])
+async def test_an_event_id_that_is_none_of_ours_begins_from_the_start(client: httpx.AsyncClient, last: str):
+    """Browsers send back whatever they were given by whoever answered at this address before."""
+    job_id = (await submitted(client))["id"]
+
+    answer = await client.get(
+        f"/v1/jobs/{job_id}/events", headers={"Accept": "application/json", "Last-Event-ID": last}
+    )
+
+    assert [event["type"] for event in answer.json()["events"]] == ["accepted"]
 
 
 async def test_limits_tell_what_is_accepted_kept_and_left(api: Api, client: httpx.AsyncClient):

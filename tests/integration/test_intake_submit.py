@@ -97,6 +97,15 @@ async def test_fields_may_come_before_and_after_the_file(api: Api, client: httpx
     assert job["options"]["languages"] == ["eng", "deu"]
 
 
+async def test_a_declared_type_that_is_none_counts_as_not_declared(api: Api, client: httpx.AsyncClient):
+    """The type is only a hint: one that no database takes must not turn a good document away."""
+    answer = await client.post("/v1/jobs", **form(declared="application/\0pdf"))
+
+    assert answer.status_code == 202
+    (stored,) = await rows(api.database, "SELECT declared_type FROM document")
+    assert stored["declared_type"] is None
+
+
 async def test_the_relay_is_woken_after_the_commit(api: Api, client: httpx.AsyncClient):
     """A job must not wait for the relay's next poll."""
     heard = asyncio.Event()

@@ -42,6 +42,20 @@ def test_each_outcome_has_its_consequence(outcome, attempt, expected):
     assert _decide(outcome, attempt=attempt) == expected
 
 
+def test_a_dependencys_wish_is_kept_and_spread():
+    """All whom a dependency turns away at one instant are told the same time; they must not come back as one."""
+    wish = Transient(ErrorCode.STORAGE_UNAVAILABLE, retry_after_seconds=20)
+
+    delays = {
+        decide(wish, attempt=1, policy=POLICY, time_left=HOUR, uniform=random.Random(seed).uniform).delay
+        for seed in range(200)
+    }
+
+    assert min(delays) >= timedelta(seconds=20)
+    assert max(delays) - min(delays) > timedelta(seconds=8)
+    assert max(delays) <= timedelta(seconds=30)
+
+
 def test_a_failure_cannot_advance():
     """A decision about another outcome is a defect, and must not end in any move at all."""
     claim = Claim(
@@ -69,7 +83,7 @@ def test_a_retry_that_would_come_after_the_deadline_is_not_scheduled():
 
 def test_a_dependency_may_ask_for_more_time_but_not_for_more_than_the_cap():
     """A Retry-After is honoured, and cannot park a job for a day."""
-    assert _decide(Transient(ErrorCode.STORAGE_UNAVAILABLE, 30)) == RetryAfter(timedelta(seconds=30))
+    assert _decide(Transient(ErrorCode.STORAGE_UNAVAILABLE, 30)) == RetryAfter(timedelta(seconds=45))
     assert _decide(Transient(ErrorCode.STORAGE_UNAVAILABLE, 86400)) == RetryAfter(POLICY.cap)
 
 
