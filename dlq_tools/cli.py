@@ -13,7 +13,7 @@ from schema.db import dead_letters, job_records
 from schema.db.dead_letters import Letter, LetterFilter, LetterState, Place
 from schema.db.engine import Database, is_unavailable
 from schema.db.wake import Waker
-from schema.runtime import logs
+from schema.runtime import failpoints, logs
 from schema.runtime.broker import BrokerSession, BrokerUnavailableError, MismatchError
 from schema.runtime.clock import SystemClock
 from schema.runtime.reconcile import reconcile
@@ -224,5 +224,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Read the command line and settings; return the exit status."""
     arguments = parse(argv)
     settings = ToolSettings.load()
+    failpoints.arm(settings.failpoints)
     logs.configure("dlq", "ERROR")
     return asyncio.run(run(arguments, settings))

@@ -16,7 +16,9 @@ from schema.db.dead_letters import Letter
 from schema.db.engine import Database
 from schema.db.redrives import RedriveAnswer, redrive
 from schema.domain.states import RunStatus, Stage
+from schema.runtime import failpoints
 from schema.runtime.clock import Clock
+from schema.runtime.failpoints import Point
 
 POLL_SECONDS: Final = 0.5
 # A share of fewer outcomes than this says nothing.
@@ -104,6 +106,7 @@ class BulkRedrive:
         """Redrive some letters in one transaction."""
         async with self._database.transaction() as conn:
             answers = await redrive(conn, [letter.id for letter in letters], by=self._plan.by, note=self._plan.reason)
+        failpoints.hit(Point.REDRIVE_COMMITTED)
         self._redriven()
         for letter in letters:
             answer = answers[letter.id]

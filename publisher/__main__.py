@@ -18,7 +18,7 @@ from publisher.sweeper import Sweeper
 from publisher.undeliverable import UndeliverableReader
 from schema.db.engine import Database
 from schema.db.listening import listen
-from schema.runtime import logs
+from schema.runtime import failpoints, logs
 from schema.runtime.blobs import Blobs
 from schema.runtime.clock import SystemClock
 from schema.runtime.lifecycle import Health, serve_health, stop_on_signals, supervise
@@ -39,6 +39,7 @@ def main() -> None:
     )
     parser.parse_args()
     settings = PublisherSettings.load()
+    failpoints.arm(settings.failpoints)
     logs.configure("publisher", settings.log_level)
     uvloop.run(run(settings))
 

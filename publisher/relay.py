@@ -17,9 +17,10 @@ from publisher.sessions import hold_session
 from schema.db import outbox
 from schema.db.engine import Database, is_unavailable
 from schema.db.outbox import OutboxRow, Postponed
-from schema.runtime import metrics
+from schema.runtime import failpoints, metrics
 from schema.runtime.broker import BrokerError, BrokerSession, BrokerUnavailableError, NackedError, UnroutableError
 from schema.runtime.clock import Clock
+from schema.runtime.failpoints import Point
 from schema.runtime.lifecycle import backoff_seconds
 from schema.runtime.logs import get_logger
 from schema.runtime.settings import PublisherSettings
@@ -102,6 +103,7 @@ class Relay:
         async with self._database.transaction() as conn:
             rows = await outbox.take(conn, limit=limit, lock=self._settings.row_lock)
         if rows:
+            failpoints.hit(Point.ROWS_TAKEN)
             self._send(session, rows)
         await self._pause(full=len(rows) == limit, first=limit == 1)
         return min(limit * GROWTH, self._settings.relay_batch) if rows else limit
@@ -131,6 +133,7 @@ class Relay:
             metrics.PUBLISHED.labels(kind, outcome).inc(count)
             if outcome != PUBLISHED:
                 log.warning("publish_failed", kind=kind, code=outcome, count=count)
+        failpoints.hit(Point.CONFIRMED)
         try:
             await self._record(sent)
         except Exception as error:  # noqa: BLE001 - nobody waits for this task
@@ -166,6 +169,8 @@ class Relay:
             )
         except (BrokerError, NoRouteError, KeyError, ValueError, TypeError) as error:
             return Sent(row, failure_code(error))
+        # The broker has it, and nothing here says so yet; other rows of the batch may still be on their way.
+        failpoints.hit(Point.PUBLISHED)
         if row.kind == "dead_letter":
             metrics.DEAD_LETTER_ARRIVALS.labels(row.payload["stage"] or "none", row.payload["code"]).inc()
         metrics.PUBLISH_SECONDS.observe(self._clock.monotonic() - began)

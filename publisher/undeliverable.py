@@ -12,8 +12,9 @@ from schema.domain.errors import ErrorCode
 from schema.domain.moves import LetterReason, Move, fail
 from schema.domain.runs import Arrival, RunView, classify_arrival
 from schema.domain.states import AttemptOutcome
-from schema.runtime import metrics
+from schema.runtime import failpoints, metrics
 from schema.runtime.broker import BrokerSession, Delivery
+from schema.runtime.failpoints import Point
 from schema.runtime.logs import get_logger
 from schema.wire.messages import StageMessage, UnreadableMessageError, decode
 from schema.wire.queues import UNDELIVERABLE
@@ -45,6 +46,7 @@ class UndeliverableReader:
                 await asyncio.sleep(PAUSE_SECONDS)
                 await session.requeue(delivery)
                 continue
+            failpoints.hit(Point.GIVE_UP_COMMITTED)
             self._recorded()
             await session.ack(delivery)
 

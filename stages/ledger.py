@@ -15,6 +15,8 @@ from schema.db.wake import Waker
 from schema.domain.moves import Move
 from schema.domain.runs import Claim, RunView
 from schema.domain.states import Stage
+from schema.runtime import failpoints
+from schema.runtime.failpoints import Point
 from schema.wire.messages import StageMessage
 from stages.batching import Batcher
 from stages.liveness import Liveness
@@ -94,6 +96,8 @@ class Ledger:
         decided, outputs = [record.move for record in records], [record.stored for record in records]
         async with self._database.transaction() as conn:
             written = await moves.lock_and_apply(conn, decided, outputs=outputs)
+            failpoints.hit(Point.BATCH_WRITTEN)
+        failpoints.hit(Point.BATCH_COMMITTED)
         self._waker.wake()
         return written
 

@@ -139,6 +139,7 @@ class Runner:
         checkpoint = RunCheckpoint(self._database, claim, lease=self._settings.lease)
         try:
             work = await self._prepare(claimed)
+            failpoints.hit(Point.WORK_BEGUN)
             return await self._handlers[claim.lane].run(work, checkpoint)
         except FencedError:
             return None
@@ -199,7 +200,7 @@ class Runner:
             written = await self._insist(Record(move))
         if not written and await self._closed_by_us(claim, move):
             written = True
-        failpoints.hit(Point.OUTCOME_COMMITTED)
+        failpoints.hit(_committed(move))
         if written:
             self._tell(claimed, move, seconds)
         else:
@@ -275,6 +276,13 @@ class Runner:
             seconds=round(seconds, 3),
             state=move.state.value,
         )
+
+
+def _committed(move: Move) -> Point:
+    """Name the window between this commit and its acknowledgement."""
+    if move.letter is not None:
+        return Point.LETTER_COMMITTED
+    return Point.OUTCOME_COMMITTED if move.retry_in is None else Point.RETRY_COMMITTED
 
 
 async def _cancel(task: "asyncio.Task[Any]") -> None:

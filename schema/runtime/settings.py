@@ -86,13 +86,18 @@ class StoreSettings(Settings):
     s3_timeout_seconds: float = Field(10, gt=0, description="Limit of one connect or read.")
 
 
-class ProcessSettings(Settings):
+class CrashSettings(Settings):
+    """Crash tests."""
+
+    failpoints: str = Field("", description="For crash tests only: points at which this process dies.")
+
+
+class ProcessSettings(CrashSettings):
     """What every process has."""
 
     log_level: str = Field("INFO", description="DEBUG, INFO, WARNING or ERROR.")
     metrics_host: str = Field("127.0.0.1", description="Where /livez, /readyz and /metrics are served.")
     metrics_port: int = Field(9100, ge=0, description="Their port; intake serves them on its HTTP port.")
-    failpoints: str = Field("", description="For crash tests only: points at which this process dies.")
 
 
 class LimitSettings(Settings):
@@ -285,7 +290,7 @@ class IntakeSettings(DatabaseSettings, BrokerSettings, StoreSettings, LimitSetti
     grace_seconds: float = Field(20, ge=0, description="On SIGTERM, time for uploads to finish.")
 
 
-class ToolSettings(DatabaseSettings, BrokerSettings):
+class ToolSettings(DatabaseSettings, BrokerSettings, CrashSettings):
     """The operator's tools."""
 
 

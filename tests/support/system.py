@@ -19,6 +19,7 @@ import httpx
 from schema.db import tenants
 from schema.db.engine import Database
 from tests.support.eventually import eventually
+from tests.support.nursery import Forked, Nursery
 
 ROOT = Path(__file__).resolve().parents[2]
 FINISHED = {"completed", "failed", "cancelled"}
@@ -47,7 +48,8 @@ class Process:
     environment: Mapping[str, str]
     port: int
     log: Path
-    popen: subprocess.Popen[bytes] | None = None
+    nursery: Nursery | None = None
+    popen: subprocess.Popen[bytes] | Forked | None = None
     _sink: BinaryIO | None = None
 
     @property
@@ -63,13 +65,17 @@ class Process:
 
     def start(self) -> None:
         """Start it in a session of its own."""
+        environment = {**os.environ, **self.environment}  # noqa: TID251 - PATH and the like
+        if self.nursery is not None:
+            self.popen = self.nursery.start(self.command, environment, self.log)
+            return
         if self._sink is not None:
             self._sink.close()
         self._sink = self.log.open("ab")
         self.popen = subprocess.Popen(  # noqa: S603 - our own program
             [sys.executable, "-m", *self.command],
             cwd=ROOT,
-            env={**os.environ, **self.environment},  # noqa: TID251 - PATH and the like
+            env=environment,
             stdout=self._sink,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -153,6 +159,7 @@ class System:
     folder: Path
     database: Database
     key: str = ""
+    nursery: Nursery | None = None
     processes: dict[str, Process] = field(default_factory=dict)
 
     def process(self, name: str, *command: str, **settings: str) -> Process:
@@ -168,7 +175,7 @@ class System:
             "DOCSTAGE_SCRATCH_DIR": str(self.folder / f"{name}.scratch"),
             **settings,
         }
-        made = Process(name, command, environment, port, self.folder / f"{name}.log")
+        made = Process(name, command, environment, port, self.folder / f"{name}.log", self.nursery)
         self.processes[name] = made
         return made
 

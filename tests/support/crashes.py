@@ -1,0 +1,79 @@
+"""The cells of the crash matrix as data: who is killed where, and what the history must then say."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from schema.runtime.failpoints import Point
+from tests.support.oracle import STAGES
+
+COMPLETED = ("completed",)
+LOST = ("worker_lost", "completed")
+# A handler that raises what nobody classifies; its outcome is a retry, or the give-up where one attempt is all.
+FAILS = f"{Point.WORK_BEGUN}=raise"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerCell:
+    """A worker that meets its end at a point, and how the attempts of its stage must have ended.
+
+    ``before`` is armed along with it, ``action`` is what happens there, ``settings`` are the worker's own.
+    """
+
+    point: Point
+    attempts: tuple[str, ...]
+    stages: tuple[str, ...] = STAGES
+    before: str = ""
+    action: str = "kill"
+    settings: Mapping[str, str] = field(default_factory=dict)
+    scan: bool = False
+
+    @property
+    def name(self) -> str:
+        """How the cell is called among the tests."""
+        return f"{self.point}-{self.action}"
+
+    @property
+    def armed(self) -> str:
+        """The setting that arms it."""
+        return ",".join(filter(None, (self.before, f"{self.point}={self.action}")))
+
+
+WORKER_CELLS = (
+    WorkerCell(Point.DELIVERED, COMPLETED),
+    WorkerCell(Point.CLAIMED, LOST),
+    WorkerCell(Point.WORK_BEGUN, LOST),
+    WorkerCell(Point.PAGE_KEPT, LOST, stages=("extract",), scan=True),
+    WorkerCell(Point.WORKED, LOST),
+    # Outputs of any size in the object store, so that there is one between storing and committing.
+    WorkerCell(Point.OUTPUT_STORED, LOST, settings={"DOCSTAGE_INLINE_BYTES": "0"}),
+    WorkerCell(Point.BATCH_WRITTEN, LOST),
+    WorkerCell(Point.BATCH_COMMITTED, COMPLETED),
+    WorkerCell(Point.OUTCOME_COMMITTED, COMPLETED),
+    WorkerCell(Point.RETRY_COMMITTED, ("unknown", "completed"), before=FAILS),
+    WorkerCell(Point.LETTER_COMMITTED, ("unknown",), before=FAILS, settings={"DOCSTAGE_UNKNOWN_ATTEMPTS": "1"}),
+    WorkerCell(Point.BATCH_WRITTEN, COMPLETED, action="cut"),
+    WorkerCell(Point.BATCH_COMMITTED, COMPLETED, action="cut"),
+)
+INTAKE_POINTS = (Point.OBJECT_STORED, Point.JOB_COMMITTED)
+RELAY_POINTS = (Point.ROWS_TAKEN, Point.PUBLISHED, Point.CONFIRMED)
+# What the outbox owes when the publisher dies.
+RELAY_ROWS = ("first", "retry", "letter")
+REDRIVE_PASSES = (1, 2)
+GIVEN_UP = ("reissued", "given_up")
+
+
+def worker_cells() -> Iterator[tuple[WorkerCell, str]]:
+    """Yield every window of a worker with every stage that it applies to."""
+    return ((cell, stage) for cell in WORKER_CELLS for stage in cell.stages)
+
+
+def tested_points() -> set[Point]:
+    """Return the points at which something is killed."""
+    workers = {cell.point for cell in WORKER_CELLS}
+    return workers | {*INTAKE_POINTS, *RELAY_POINTS, Point.REDRIVE_COMMITTED, Point.GIVE_UP_COMMITTED}
+
+
+def count_cells() -> int:
+    """Return how many cells the matrix has."""
+    relay = len(RELAY_POINTS) * len(RELAY_ROWS)
+    return len(list(worker_cells())) + len(INTAKE_POINTS) + relay + len(REDRIVE_PASSES) + len(GIVEN_UP)
