@@ -60,12 +60,16 @@ class UndeliverableReader:
                     conn, code=error.code, body=delivery.body, job_id=error.job_id, queue=delivery.queue
                 )
             return
-        outcome = await self._settle(message)
+        outcome = await self._settle(message, again=delivery.redelivered)
         metrics.DELIVERIES.labels(message.stage.value, outcome).inc()
         log.warning("message_given_up", job_id=str(message.job_id), stage=message.stage.value, outcome=outcome)
 
-    async def _settle(self, message: StageMessage) -> str:
-        """Decide by the run's row, under its job's lock."""
+    async def _settle(self, message: StageMessage, *, again: bool) -> str:
+        """Decide by the run's row, under its job's lock.
+
+        A copy that comes ``again`` may have had its answer, and the publisher died before it could say so: that
+        the run was issued anew is then no sign of a second failure, and giving it up would charge it for that death.
+        """
         async with self._database.transaction() as conn:
             await lock_jobs(conn, [message.job_id])
             run = (await stage_runs.read(conn, [(message.job_id, message.stage)])).get((message.job_id, message.stage))
@@ -73,7 +77,7 @@ class UndeliverableReader:
             # A run that is being worked on needs no message: its owner ends it, or its lease does.
             if run is None or arrival not in (Arrival.CLAIMABLE, Arrival.EARLY):
                 return arrival.value
-            if await reissue(conn, [Reissue(run)], once_per_series=True):
+            if await reissue(conn, [Reissue(run)], once_per_series=not again):
                 return "reissued"
             given_up = _give_up(run)
             await moves.apply(conn, [given_up])

@@ -25,7 +25,7 @@ class WorkerCell:
     before: str = ""
     action: str = "kill"
     settings: Mapping[str, str] = field(default_factory=dict)
-    scan: bool = False
+    pages: bool = False
 
     @property
     def name(self) -> str:
@@ -42,7 +42,7 @@ WORKER_CELLS = (
     WorkerCell(Point.DELIVERED, COMPLETED),
     WorkerCell(Point.CLAIMED, LOST),
     WorkerCell(Point.WORK_BEGUN, LOST),
-    WorkerCell(Point.PAGE_KEPT, LOST, stages=("extract",), scan=True),
+    WorkerCell(Point.PAGE_KEPT, LOST, stages=("extract",), pages=True),
     WorkerCell(Point.WORKED, LOST),
     # Outputs of any size in the object store, so that there is one between storing and committing.
     WorkerCell(Point.OUTPUT_STORED, LOST, settings={"DOCSTAGE_INLINE_BYTES": "0"}),

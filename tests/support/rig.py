@@ -1,12 +1,13 @@
 """A whole system that lives through a module of crash tests; each cell starts anew only what it kills."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 import httpx
+from sqlalchemy import text
 
 from schema.db import moves, stage_runs
 from schema.domain.moves import Move
@@ -64,20 +65,25 @@ class Rig:
         assert answer.status_code == 202, answer.text
         return str(answer.json()["id"])
 
-    async def strike(self, doomed: Process, bodies: Iterable[bytes], struck: str = "") -> str:
-        """Submit one job after the other until ``doomed`` gets one and meets its end; return that job.
+    async def strike(self, doomed: Process, bodies: Iterable[bytes], struck: Callable[[], bool]) -> str:
+        """Submit one job after the other until ``doomed`` gets one and is struck; return that job.
 
         The broker deals deliveries out in turn, so this is the first or the second.
-
-        Args:
-            doomed: the process with an armed point.
-            bodies: what to submit.
-            struck: what its log says once it was hit; empty when it dies of it.
         """
+        (newest,) = await rows(self.system.database, "SELECT max(id) AS id FROM worker")
         for body in bodies:
             job_id = await self.submit(body)
             await self.finished(job_id)
-            if (struck in doomed.log.read_text()) if struck else self.is_dead(doomed.name):
+            claimed = await rows(
+                self.system.database,
+                "SELECT 1 FROM stage_attempt WHERE job_id = :job AND worker_id = :worker",
+                job=job_id,
+                worker=newest["id"],
+            )
+            if claimed:
+                # The job may be finished a moment before the process is.
+                await eventually(struck)
+            if struck():
                 return job_id
         message = f"{doomed.name} was not hit: {doomed.log.read_text()[-2000:]}"
         raise AssertionError(message)
@@ -111,11 +117,18 @@ class Rig:
         return found.messages if found else 0
 
     async def letters_agree(self) -> bool:
-        """Say whether the dead-letter queue shows each open letter once, after a look at it as the sweeper has."""
-        await reconcile(broker_settings(self.system.environment["DOCSTAGE_AMQP_URL"]), self.system.database)
+        """Say whether the dead-letter queue shows each open letter once, after the sweeper's look at it."""
         (open_,) = await rows(self.system.database, "SELECT count(*) AS n FROM dead_letter WHERE state = 'open'")
+        if await self.depth(DLQ) != open_["n"]:
+            await reconcile(broker_settings(self.system.environment["DOCSTAGE_AMQP_URL"]), self.system.database)
         assert await self.depth(DLQ) == open_["n"]
         return True
+
+    async def forget_letters(self) -> None:
+        """Begin without dead letters."""
+        async with self.system.database.transaction() as conn:
+            await conn.execute(text("DELETE FROM dead_letter"))
+        await eventually(self.letters_agree)
 
     async def claim(self, job_id: str) -> Claim:
         """Claim a job's first run as a worker would that nobody else knows."""
