@@ -5,6 +5,7 @@ that consumes the same queues is there to take over.
 """
 
 import json
+import re
 from datetime import timedelta
 
 import httpx
@@ -17,7 +18,7 @@ from schema.domain.moves import LetterReason, fail, of_outcome
 from schema.domain.outcomes import Transient
 from schema.domain.states import AttemptOutcome
 from schema.wire.messages import STAGE_TYPE
-from schema.wire.queues import UNDELIVERABLE
+from schema.wire.queues import UNDELIVERABLE, topology
 from tests.support import documents
 from tests.support.broker import topology_session
 from tests.support.crashes import GIVEN_UP, INTAKE_POINTS, REDRIVE_PASSES, RELAY_POINTS, RELAY_ROWS, worker_cells
@@ -25,13 +26,14 @@ from tests.support.eventually import eventually
 from tests.support.factories import rows
 from tests.support.nursery import Nursery
 from tests.support.oracle import STAGES
-from tests.support.rig import ONE_PARSER, Rig, rigged
+from tests.support.rig import Rig, rigged
 
 TEXT = b"Docstage never loses a job.\nIt never leaves one stuck, cell %d.\n"
 # Enough pages for some to be kept on the way.
 PAGES = [f"This is page {page}." for page in range(1, 65)]
 TRIES = range(8)
-CUT = "database_unavailable"
+# What a worker that lives through it says.
+SAYS = {"cut": "database_unavailable", "raise": "invalid_output"}
 
 
 @pytest.fixture(scope="module")
@@ -58,11 +60,10 @@ async def rig(living: Rig) -> Rig:
 )
 async def test_a_worker_that_dies_costs_nothing(rig, cell, stage):
     """P2 to P5: one result, one output per stage, one letter per series, nothing left, and the truth in the history."""
-    doomed = rig.system.stages("doomed", stage, DOCSTAGE_FAILPOINTS=cell.armed, **ONE_PARSER, **cell.settings)
-    await rig.system.start(doomed)
+    doomed = await rig.doomed(stage, cell.armed, **cell.settings)
 
     def struck():
-        return CUT in doomed.log.read_text() if cell.action == "cut" else rig.is_dead("doomed")
+        return rig.is_dead("doomed") if cell.action == "kill" else SAYS[cell.action] in doomed.log.read_text()
 
     job_id = await rig.strike(doomed, (_body(cell, number) for number in TRIES), struck)
 
@@ -79,6 +80,20 @@ async def test_a_worker_that_dies_costs_nothing(rig, cell, stage):
         [1, 2] if cell.attempts[0] == "unknown" and not dead else [1] * len(told)
     )
     await eventually(rig.letters_agree)
+
+
+async def test_an_acknowledgement_follows_its_commit(rig):
+    """P4: killed after the commit and before the ack, the delivery comes again, finds the work done and is acked."""
+    doomed = await rig.doomed("validate", "outcome_committed=kill")
+    before = await _stale(rig)
+
+    job_id = await rig.strike(doomed, (TEXT % number for number in TRIES), lambda: rig.is_dead("doomed"))
+
+    async def counted():
+        return await _stale(rig) == before + 1
+
+    await eventually(counted)
+    assert (await rig.verdict(job_id)).job["state"] == "completed"
 
 
 @pytest.mark.parametrize("point", INTAKE_POINTS)
@@ -181,7 +196,58 @@ async def test_a_publisher_that_dies_over_a_given_up_message_has_settled_it_once
     await eventually(rig.letters_agree)
 
 
+async def test_one_refused_output_fails_its_job_alone(rig):
+    """PostgreSQL refuses one of many outcomes that come in one batch: its neighbours lose not even an attempt."""
+    await rig.stop_publisher()
+    ids = [await rig.submit(TEXT % number) for number in range(8)]
+    async with rig.system.database.transaction() as conn:
+        for statement in _refusing(ids[3]):
+            await conn.execute(text(statement))
+    try:
+        await rig.whole()
+        verdicts = [await rig.verdict(job_id) for job_id in ids]
+    finally:
+        async with rig.system.database.transaction() as conn:
+            await conn.execute(text("DROP FUNCTION refuse CASCADE"))
+
+    outcomes = [[one["outcome"] for one in verdict.attempts if one["stage"] == "validate"] for verdict in verdicts]
+    refused = outcomes.pop(3)
+    assert set(refused) == {"unknown"}
+    assert outcomes == [["completed"]] * 7
+    assert [letter["code"] for letter in verdicts[3].letters] == ["invalid_output"]
+
+
+def _refusing(job_id: str) -> tuple[str, str]:
+    """Write a trigger that refuses one job's output, and takes its time so that outcomes gather in batches."""
+    body = f"PERFORM pg_sleep(0.1); IF NEW.job_id = '{job_id}' THEN RAISE EXCEPTION 'refused'; END IF; RETURN NEW;"
+    return (
+        f"CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} END $$",
+        "CREATE TRIGGER refuse BEFORE INSERT ON stage_output FOR EACH ROW EXECUTE FUNCTION refuse()",
+    )
+
+
+async def test_nothing_is_held_by_those_who_lived_through_it_all(rig):
+    """A delivery that is never acknowledged shows in no count of what waits; it comes back when its holder goes."""
+    await eventually(rig.settled)
+    for name in ("survivor", "publisher"):
+        rig.system.processes[name].kill()
+
+    async def back():
+        looks = [await rig.broker.inspect(queue.name) for queue in topology().queues]
+        return all(look is not None and look.consumers == 0 for look in looks)
+
+    await eventually(back)
+    assert await rig.settled()
+
+
 _REDRIVEN = "SELECT count(*) AS n FROM dead_letter WHERE state = 'redriven'"
+
+
+async def _stale(rig) -> float:
+    """Return how many deliveries to validate the survivor has found to be done already."""
+    told = await rig.system.processes["survivor"].metrics()
+    found = re.search(r'^docstage_deliveries_total{outcome="stale",stage="validate"} (.+)$', told, re.MULTILINE)
+    return float(found[1]) if found else 0.0
 
 
 async def _jobs(rig) -> int:

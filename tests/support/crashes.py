@@ -53,6 +53,8 @@ WORKER_CELLS = (
     WorkerCell(Point.LETTER_COMMITTED, ("unknown",), before=FAILS, settings={"DOCSTAGE_UNKNOWN_ATTEMPTS": "1"}),
     WorkerCell(Point.BATCH_WRITTEN, COMPLETED, action="cut"),
     WorkerCell(Point.BATCH_COMMITTED, COMPLETED, action="cut"),
+    # Refused alone, not for want of an answer: the output is taken for the document's fault, once.
+    WorkerCell(Point.BATCH_WRITTEN, ("unknown", "completed"), action="raise"),
 )
 INTAKE_POINTS = (Point.OBJECT_STORED, Point.JOB_COMMITTED)
 RELAY_POINTS = (Point.ROWS_TAKEN, Point.PUBLISHED, Point.CONFIRMED)
@@ -67,7 +69,7 @@ def worker_cells() -> Iterator[tuple[WorkerCell, str]]:
     return ((cell, stage) for cell in WORKER_CELLS for stage in cell.stages)
 
 
-def tested_points() -> set[Point]:
+def points_of_cells() -> set[Point]:
     """Return the points at which something is killed."""
     workers = {cell.point for cell in WORKER_CELLS}
     return workers | {*INTAKE_POINTS, *RELAY_POINTS, Point.REDRIVE_COMMITTED, Point.GIVE_UP_COMMITTED}

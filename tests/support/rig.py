@@ -65,6 +65,14 @@ class Rig:
         assert answer.status_code == 202, answer.text
         return str(answer.json()["id"])
 
+    async def doomed(self, stage: str, armed: str, **settings: str) -> Process:
+        """Start a worker with armed points beside the one that survives."""
+        made = self.system.stages("doomed", stage, DOCSTAGE_FAILPOINTS=armed, **ONE_PARSER, **settings)
+        # What the one before it has said is not this one's.
+        made.log.unlink(missing_ok=True)
+        await self.system.start(made)
+        return made
+
     async def strike(self, doomed: Process, bodies: Iterable[bytes], struck: Callable[[], bool]) -> str:
         """Submit one job after the other until ``doomed`` gets one and is struck; return that job.
 
