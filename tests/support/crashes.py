@@ -75,7 +75,8 @@ def points_of_cells() -> set[Point]:
     return workers | {*INTAKE_POINTS, *RELAY_POINTS, Point.REDRIVE_COMMITTED, Point.GIVE_UP_COMMITTED}
 
 
-def count_cells() -> int:
-    """Return how many cells the matrix has."""
-    relay = len(RELAY_POINTS) * len(RELAY_ROWS)
-    return len(list(worker_cells())) + len(INTAKE_POINTS) + relay + len(REDRIVE_PASSES) + len(GIVEN_UP)
+def count_cells(action: str = "") -> int:
+    """Return how many cells the matrix has, or how many of one action."""
+    workers = [cell for cell, _ in worker_cells() if action in {"", cell.action}]
+    killed = len(INTAKE_POINTS) + len(RELAY_POINTS) * len(RELAY_ROWS) + len(REDRIVE_PASSES) + len(GIVEN_UP)
+    return len(workers) + (killed if action in {"", "kill"} else 0)

@@ -169,7 +169,8 @@ async def rigged(system: System) -> AsyncIterator[Rig]:
     headers: Mapping[str, Any] = {"Authorization": f"Bearer {system.key}"}
     settings = broker_settings(system.environment["DOCSTAGE_AMQP_URL"])
     async with (
-        httpx.AsyncClient(headers=headers, timeout=60) as client,
+        # A connection that is kept may be closed by the server just as it is used again.
+        httpx.AsyncClient(headers=headers, timeout=60, limits=httpx.Limits(max_keepalive_connections=0)) as client,
         await BrokerSession.open(settings, "docstage-test-rig") as broker,
     ):
         yield Rig(system, client, broker)

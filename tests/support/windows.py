@@ -189,9 +189,10 @@ PENDING_POINTS: Final = frozenset({Point.WEBHOOK_SENT})
 def table() -> str:
     """Return the table and the number of cells."""
     pending = ", ".join(f"W{number}" for number in sorted(PENDING))
+    killed = count_cells(action="kill")
+    cells = f"The matrix has **{count_cells()} cells**; in {killed} a real process dies by SIGKILL, in the others its"
     lines = [
-        f"The matrix kills a real process in **{count_cells()} cells**"
-        + (f"; not tried yet: {pending}." if pending else "."),
+        f"{cells} batch is refused or its connection cut. Not tried yet: {pending}.",
         "",
         "| # | Death after … and before … | Saved by | Failpoints | Tested by |",
         "|---|---|---|---|---|",
