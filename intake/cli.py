@@ -18,6 +18,7 @@ from intake.client.api import FORMATS, ApiClient, ApiError
 from intake.client.printing import print_done, print_job
 from intake.client.submissions import Done, Wanted
 from schema.domain.kinds import Kind
+from schema.domain.options import OcrMode
 from schema.runtime.settings import ClientSettings, DatabaseSettings, complaint
 
 EXAMPLES: Final = """examples:
@@ -74,6 +75,11 @@ def _add_submit(command: argparse.ArgumentParser) -> None:
     command.add_argument("--languages", help="languages to recognize, such as eng+deu")
     command.add_argument("--pages", help="pages to read, such as 1-3,5")
     command.add_argument("--strict", action="store_true", help="fail the document when one of its pages fails")
+    command.add_argument(
+        "--ocr",
+        choices=[mode.value for mode in OcrMode],
+        help="how pictures of text are read (default: auto, which reads again what was not sure)",
+    )
     command.add_argument("--client-tag", help="a mark of your own for these jobs")
     command.add_argument("--deadline", type=int, metavar="SECONDS", help="give up after this long")
     command.add_argument("--output", type=Path, metavar="DIR", help="write each result as JSON into DIR (with --wait)")
@@ -120,6 +126,7 @@ async def _submit(options: argparse.Namespace) -> int:
         "languages": options.languages,
         "pages": options.pages,
         "strict": "true" if options.strict else None,
+        "ocr": options.ocr,
         "client_tag": options.client_tag,
         "deadline_seconds": str(options.deadline) if options.deadline else None,
     }

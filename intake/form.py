@@ -8,7 +8,15 @@ from typing import Any, Final
 
 from intake.problems import Problem, ProblemCode
 from schema.domain.kinds import Kind
-from schema.domain.options import InvalidOptionError, JobOptions, parse_client_tag, parse_languages, parse_pages
+from schema.domain.options import (
+    InvalidOptionError,
+    JobOptions,
+    OcrMode,
+    parse_client_tag,
+    parse_languages,
+    parse_ocr,
+    parse_pages,
+)
 
 _TRUE: Final = frozenset({"true", "1", "yes", "on"})
 _FALSE: Final = frozenset({"false", "0", "no", "off", ""})
@@ -47,6 +55,7 @@ PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "languages": parse_languages,
     "pages": parse_pages,
     "strict": parse_flag,
+    "ocr": parse_ocr,
     "deadline_seconds": parse_seconds,
     "client_tag": parse_client_tag,
 }
@@ -118,6 +127,7 @@ class Form:
             pages=values.get("pages", ()),
             strict=values.get("strict", False),
             client_tag=values.get("client_tag"),
+            ocr=values.get("ocr", OcrMode.AUTO),
         )
         return Wishes(values["kind"], options, values.get("deadline_seconds"))
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from schema.db.job_records import AttemptRecord, EventRecord, JobRecord
 from schema.domain.errors import MEANINGS, Category, ErrorCode
 from schema.domain.kinds import Kind
+from schema.domain.options import OcrMode
 from schema.domain.states import PublicStatus, RunStatus, Stage, public_status
 
 LONGEST_POLL_SECONDS: Final = 30.0
@@ -136,6 +137,7 @@ class LimitsView(View):
     media_types: list[str]
     kinds: list[Kind]
     languages: list[str] | None
+    ocr: list[OcrMode]
     document: dict[str, int]
     default_deadline_seconds: int
     max_deadline_seconds: int

@@ -8,6 +8,7 @@ from intake.dependencies import Intake, Tenant
 from intake.responses import LimitsView
 from intake.routes.answers import PROBLEM, json_answer
 from schema.domain.kinds import Kind, MediaType
+from schema.domain.options import OcrMode
 
 router = APIRouter(prefix="/v1/limits", tags=["limits"], responses=PROBLEM)
 
@@ -21,6 +22,7 @@ async def limits(intake: Intake, tenant: Tenant) -> Response:
         media_types=[media_type.value for media_type in MediaType],
         kinds=list(Kind),
         languages=sorted(acceptance.bounds.languages) or None,
+        ocr=list(OcrMode),
         document=settings.document_limits().as_json(),
         default_deadline_seconds=acceptance.bounds.default_deadline_seconds,
         max_deadline_seconds=acceptance.bounds.max_deadline_seconds,

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from typing import Any, Final
 
 LANGUAGE: Final = re.compile(r"[a-z]{3}(_[a-z]{2,8})?")
@@ -21,6 +22,14 @@ class InvalidOptionError(ValueError):
         self.expected = expected
 
 
+class OcrMode(StrEnum):
+    """How pictures of text are read: quickly, again where that was not sure, or always by the accurate engine."""
+
+    FAST = "fast"
+    AUTO = "auto"
+    ACCURATE = "accurate"
+
+
 @dataclass(frozen=True, slots=True)
 class JobOptions:
     """A job's options.
@@ -33,6 +42,7 @@ class JobOptions:
     pages: tuple[tuple[int, int], ...] = ()
     strict: bool = False
     client_tag: str | None = None
+    ocr: OcrMode = OcrMode.AUTO
 
     def wants(self, page: int) -> bool:
         """Say whether ``page`` (from 1) is asked for."""
@@ -50,6 +60,7 @@ def options_from_json(data: Mapping[str, Any]) -> JobOptions:
         pages=tuple((int(first), int(last)) for first, last in data.get("pages", ())),
         strict=bool(data.get("strict", False)),
         client_tag=data.get("client_tag"),
+        ocr=OcrMode(data.get("ocr", OcrMode.AUTO)),
     )
 
 
@@ -86,6 +97,19 @@ def parse_pages(value: str) -> tuple[tuple[int, int], ...]:
         msg = "pages"
         raise InvalidOptionError(msg, "ranges that count from 1 and do not run backwards")
     return tuple(ranges)
+
+
+def parse_ocr(value: str) -> OcrMode:
+    """Read how pictures of text are to be read; empty leaves it to the service.
+
+    Raises:
+        InvalidOptionError: when it is something else.
+    """
+    try:
+        return OcrMode(value.lower() or OcrMode.AUTO)
+    except ValueError:
+        msg = "ocr"
+        raise InvalidOptionError(msg, f"one of {', '.join(OcrMode)}") from None
 
 
 def parse_client_tag(value: str) -> str | None:

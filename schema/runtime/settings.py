@@ -217,7 +217,7 @@ class StagesSettings(DatabaseSettings, BrokerSettings, StoreSettings, LimitSetti
     inline_bytes: int = Field(65536, ge=0, description="Larger stage outputs go to the object store.")
     scratch_dir: Path = Field(Path("/tmp/docstage"), description="Temporary files.")  # noqa: S108 - a default
     child_processes: int = Field(2, ge=1, description="Parser processes at once per worker.")
-    child_memory_bytes: int = Field(1 << 30, ge=1 << 28, description="Memory one parser and its tools may use.")
+    child_memory_bytes: int = Field(2 << 30, ge=1 << 28, description="Memory one parser and its tools may use.")
     child_documents: int = Field(200, ge=1, description="Documents after which a parser process is replaced.")
 
     @property

@@ -6,7 +6,7 @@ from schema.domain.errors import ErrorCode, PermanentError
 from schema.domain.kinds import MediaType
 from schema.domain.limits import limits_from_json
 from schema.domain.options import options_from_json
-from stages.adapters.ocr import Tesseract
+from stages.adapters.careful import recognizer_for
 from stages.adapters.pages import PageError
 from stages.child.call import Call
 from stages.child.inspection import wanted_pages
@@ -26,7 +26,7 @@ def extract(call: Call) -> dict[str, Any]:
     request = call.request
     options = options_from_json(request["options"])
     skip = frozenset(request["skip"])
-    recognizer = Tesseract(options.languages, request["tool_seconds"], call.scratch)
+    recognizer = recognizer_for(options, request["tool_seconds"], call.scratch)
     failures: dict[int, PageError] = {}
     with opened(
         MediaType(request["media_type"]), call.document(), limits_from_json(request["limits"]), recognizer

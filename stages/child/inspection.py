@@ -7,10 +7,10 @@ from schema.domain.errors import ErrorCode, PermanentError
 from schema.domain.kinds import MediaType
 from schema.domain.limits import limits_from_json
 from schema.domain.options import JobOptions, options_from_json
-from stages.adapters.ocr import Tesseract, usable_languages
 from stages.adapters.pages import PageError, PageReader
 from stages.adapters.pdf import PdfReader
 from stages.adapters.sniff import identify
+from stages.adapters.tesseract import Tesseract, usable_languages
 from stages.child.call import Call
 from stages.child.reading import opened
 

@@ -145,6 +145,10 @@ def _environment(settings: SandboxSettings) -> dict[str, str]:
         "PATH": settings.search_path,
         "LANG": "C.UTF-8",
         "OMP_THREAD_LIMIT": "1",
+        # Threads and arenas of libraries cost address space, of which a child has little; it has one core anyhow.
+        "OPENBLAS_NUM_THREADS": "1",
+        "OPENCV_FOR_THREADS_NUM": "1",
+        "MALLOC_ARENA_MAX": "1",
         "PYTHONPATH": str(_ROOT),
     }
     if settings.tessdata_dir:

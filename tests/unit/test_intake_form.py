@@ -12,6 +12,7 @@ from intake.idempotency import checked_key
 from intake.problems import REFUSALS, Problem, ProblemCode
 from intake.uploads import Upload, boundary_of
 from schema.domain.kinds import Kind, MediaType
+from schema.domain.options import OcrMode
 
 BOUNDS = Bounds(default_deadline_seconds=60, max_deadline_seconds=600)
 HEAD = b"%PDF-1.7\n"
@@ -101,6 +102,7 @@ def test_all_fields_are_read():
         "strict": "true",
         "deadline_seconds": "600",
         "client_tag": "order 7",
+        "ocr": "Accurate",
     }.items():
         form.add(name, text)
 
@@ -111,13 +113,14 @@ def test_all_fields_are_read():
     assert wishes.options.pages == ((1, 3), (5, 5))
     assert wishes.options.strict is True
     assert wishes.options.client_tag == "order 7"
+    assert wishes.options.ocr is OcrMode.ACCURATE
     assert wishes.deadline_seconds == 600
 
 
 def test_empty_fields_are_as_good_as_none():
     """An HTML form sends every field, filled in or not."""
     form = Form(BOUNDS)
-    for name in ("languages", "pages", "strict", "deadline_seconds", "client_tag"):
+    for name in ("languages", "pages", "strict", "ocr", "deadline_seconds", "client_tag"):
         form.add(name, "")
     form.add("kind", "text")
 
@@ -134,6 +137,7 @@ def test_empty_fields_are_as_good_as_none():
         ("languages", "english"),
         ("pages", "0"),
         ("strict", "perhaps"),
+        ("ocr", "careful"),
         ("deadline_seconds", "0"),
         ("deadline_seconds", "١٢"),
         ("client_tag", "a\nb"),
@@ -165,6 +169,7 @@ def test_a_fingerprint_tells_requests_apart_by_all_that_matters():
         fingerprint(languages="eng"),
         fingerprint(pages="1"),
         fingerprint(strict="true"),
+        fingerprint(ocr="fast"),
         fingerprint(deadline_seconds="60"),
         fingerprint(client_tag="x"),
     ]
