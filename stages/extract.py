@@ -23,7 +23,8 @@ VALIDATE: Final = "validate"
 PAGE_FAILED: Final = "page_failed"
 NO_TEXT: Final = "no_text"
 
-# A page may take three runs of the tool and one of the accurate engine; a hung tool is a failed page, not a silent child.
+# A page may take three runs of the tool and one of the accurate engine, so that a hung tool is a failed page and
+# not a silent child.
 _TOOL_SHARE_OF_SILENCE: Final = 0.2
 # Reading this many text layers again costs less than one write to the database.
 _PAGES_BETWEEN_WRITES: Final = 25

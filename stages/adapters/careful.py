@@ -23,6 +23,7 @@ _LOOKED_AT_PIXELS: Final = 1_000_000
 _DARKER_BY: Final = 48
 # The second reading has more of the page, or as much; only one that saw next to nothing is worse.
 _SAW_LITTLE: Final = 0.6
+_SAW_MORE: Final = 1.1
 
 
 def recognizer_for(options: JobOptions, tool_seconds: float, scratch: Callable[[], Path]) -> TextRecognizer:
@@ -69,8 +70,12 @@ class CarefulRecognizer:
 
 
 def better(first: PageText, second: PageText) -> PageText:
-    """Return the second, accurate reading unless it saw much less of the page."""
-    return first if _sure_letters(second.words) < _SAW_LITTLE * _sure_letters(first.words) else second
+    """Return the second, accurate reading unless it saw too little.
+
+    Where the first was confident, the second has to have found what was overlooked: Tesseract knows more of layout.
+    """
+    needed = _SAW_MORE if (first.confidence or 0.0) >= _CONFIDENT else _SAW_LITTLE
+    return first if _sure_letters(second.words) < needed * _sure_letters(first.words) else second
 
 
 def unread_share(page: PageText, picture: Picture) -> float:

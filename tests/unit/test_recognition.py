@@ -76,6 +76,13 @@ def test_print_that_is_in_no_words_box_makes_a_page_be_read_again():
     assert _read(fast, accurate).text == "the whole page"
 
 
+def test_a_second_reading_that_found_no_more_does_not_replace_a_confident_one():
+    """The fast engine knows more of layout."""
+    fast = Reader(_page("the heading", 0.96, box=(0.0, 0.0, 0.05, 0.05)))
+
+    assert _read(fast, Reader(_page("heading the", 0.99))).text == "the heading"
+
+
 def test_a_second_reading_that_saw_next_to_nothing_is_not_taken():
     """The accurate engine, too, overlooks things."""
     fast, accurate = Reader(_page("a page full of words", 0.8)), Reader(_page("a", 0.99))
