@@ -47,12 +47,17 @@ _RENEWS: Final = words(
 RENEWAL: Final = pattern(
     rf"\b{_RENEWS}\b[^.]{{0,160}}?(?P<value>(?:(?:successive|additional|consecutive|further)\s)?{DURATION})"
 )
+_AHEAD: Final = r"\b(?:prior|before|in\sadvance|preceding|ahead)\b"
+_OF_NOTICE: Final = r"[’'s]{0,2}\s(?:(?:prior|advance|previous|written|and|or)\s){0,4}(?:notice|notification|notify)"  # noqa: RUF001
+# How long a renewal takes stands in the same sentence: only what is said of the notice counts.
 NOTICE: Final = pattern(
-    rf"\b(?:renew\w*|extend\w*|verl[äa]nger\w*|reconduc\w*)\b[^.]{{0,160}}?\b(?P<value>{DURATION})\W{{0,3}}"
-    r"[^.]{0,40}?\b(?:notice|notification|pr[ée]avis)\b"
-    rf"|\b(?:notice|notify|notifies)\b[^.]{{0,120}}?(?P<second>{DURATION})[^.]{{0,60}}?\b(?:prior\sto|before)\b"
-    r"[^.]{0,60}?\b(?:renewal|expiration|end\sof)\b"
-    rf"|\b(?:K[üu]ndigungsfrist|Frist\svon|pr[ée]avis\sde)\b[^.]{{0,60}}?(?P<third>{DURATION})"
+    rf"\b{_RENEWS}\b[^.]{{0,300}}?(?P<value>{DURATION}){_OF_NOTICE}\b"
+    rf"|(?P<first>{DURATION}){_OF_NOTICE}\b[^.]{{0,160}}?\b(?:renew\w*|expir\w*|non-?renew\w*|not\sto\sextend)\b"
+    rf"|\b{_RENEWS}\b[^.]{{0,240}}?\b(?:notice|notify|notifies|notification|written)\b[^.]{{0,120}}?"
+    rf"(?P<second>{DURATION})[^.]{{0,24}}?{_AHEAD}"
+    rf"|\b(?:notice|notify|notifies)\b[^.]{{0,120}}?(?P<third>{DURATION})[^.]{{0,24}}?{_AHEAD}"
+    r"[^.]{0,80}?\b(?:renewal|expiration|expiry|end\sof)\b"
+    rf"|\b(?:K[üu]ndigungsfrist|Frist\svon|pr[ée]avis\sde)\b[^.]{{0,60}}?(?P<fourth>{DURATION})"
 )
 TERMINATION: Final = pattern(
     r"\b(?:may|shall have the right to|can|is entitled to)\b[^.]{0,80}?\bterminate\b|\bmay be terminated\b"

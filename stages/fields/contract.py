@@ -64,7 +64,7 @@ _AGREED: Final = pattern(
 )
 _EFFECTIVE_BEFORE: Final = pattern(
     r"\b(?:effective(?:\s(?:as\sof|on|from|date(?:\sof)?))?|commencing\s(?:on|as\sof)"
-    r"|(?:shall|will)\s(?:commence|begin|become\seffective|take\seffect)\s(?:on|as\sof)"
+    r"|(?:commences?|begins?|(?:becomes?|is)\seffective|takes?\seffect|comes?\sinto\s(?:effect|force))\s(?:on|as\sof|from)"
     r"|in\skraft\s(?:ab|am|seit)|beginnt\sam|tritt\sam|entr(?:e|ée|era)\sen\svigueur\sle)\b[^.;]{0,40}$"
 )
 _EFFECTIVE_AFTER: Final = re.compile(r"^[\s,]{0,3}\((?:[^()]{0,40})[\"“'‘]?effective date", re.IGNORECASE)  # noqa: RUF001

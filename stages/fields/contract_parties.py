@@ -1,7 +1,7 @@
 """The parties of a contract, from the sentence that opens it, each with the name that the contract gives it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -11,6 +11,8 @@ from stages.fields.lexicon import pattern, words
 from stages.fields.names import LEGAL_FORM
 
 MAX_PREAMBLE: Final = 3_000
+# A cover and a table of contents may stand before the sentence that gives the parties their names.
+MAX_FRONT: Final = 16_000
 MAX_PARTIES: Final = 6
 MAX_NAME: Final = 120
 DESCRIPTION: Final = 160
@@ -26,15 +28,20 @@ _SUFFIX: Final = (
     + r"\b\.?"
 )
 _WORD: Final = r"[A-Z0-9À-ÖØ-Þ][\w.&'’/-]{0,30}"  # noqa: RUF001 - the apostrophe that documents print
-_LINK: Final = r"(?:of|the|for|de|du|des|la|le|für|und|&|d/b/a|dba|von|van|der)"
-_NAME: Final = re.compile(rf"{_WORD}(?:(?:\s(?:{_LINK}\s){{0,2}}|,\s(?={_SUFFIX})){_WORD}){{0,9}}")
+_LINK: Final = r"(?:of|the|for|in|de|du|des|la|le|für|und|&|/|[-–]|d/b/a|dba|von|van|der|e|y|et)"  # noqa: RUF001
+_FIRMS: Final = rf"{_WORD}(?:,\s{_WORD}){{1,2}},?\s(?:&|and)\s"
+_SMALL: Final = rf"[a-z][\w.-]{{1,24}}(?=,?\s{_SUFFIX})"
+_NAME: Final = re.compile(
+    rf"(?:{_FIRMS})?(?:{_WORD}|{_SMALL})(?:(?:\s(?:{_LINK}\s){{0,2}}|,\s(?={_SUFFIX})){_WORD}){{0,9}}"
+)
 _BLOCK: Final = re.compile(r"\b(?:BETWEEN|Between|ZWISCHEN|Zwischen|ENTRE|Entre)\s?:?\s*\n")
-_LINE: Final = re.compile(rf"\s*(?P<name>{_WORD}[^\n]{{2,80}})")
+_LINE: Final = re.compile(rf"\s*(?:\(?[1-9ivx]{{1,3}}[.)]\s+)?(?P<name>{_WORD}[^\n]{{2,80}})")
 _BLOCK_NEXT: Final = re.compile(r"\n\s*(?:AND|And|and|UND|und|ET|et|&)\s?:?\s*\n")
 _BETWEEN: Final = re.compile(
     r"\b(?:between|among|zwischen|entre(?: les soussign[ée]s)?)\b\s*(?:and among\s*)?:?\s*", re.IGNORECASE
 )
-_NEXT: Final = re.compile(r"(?:\b(?:and|und|et)\b|&|;)[\s,:]*", re.IGNORECASE)
+_NEXT: Final = re.compile(r"(?:\b(?:and|und|et)\b|\n\s*&|;|\n\n)[\s,:]*", re.IGNORECASE)
+_AND: Final = re.compile(r"\s(?:and|und|et)\s", re.IGNORECASE)
 _PREAMBLE_END: Final = re.compile(
     r"\b"
     + words(r"""
@@ -49,13 +56,27 @@ _OPENING: Final = re.compile(
     r"^(?:the|der|die|das|la soci[ée]t[ée]|le|la|by and|\(?[1-9ivx]{1,3}[.)])\s+", re.IGNORECASE
 )
 _ENTITY: Final = re.compile(
-    r"^[\s,(]{0,4}(?:an?|the|eine?|une?)\s[^()\n]{0,80}?\b(?:corporation|company|partnership|trust|universit\w+|organi[sz]ed|incorporated|"
+    r"^[\s,(]{0,4}(?:an?|the|eine?|une?)\s[^()]{0,80}?\b(?:corporation|company|partnership|trust|universit\w+|organi[sz]\w+|agency|fund|institute|incorporated|"
     r"individual|person|association|bank|soci[ée]t[ée]|gesellschaft)\b",
     re.IGNORECASE,
 )
+_QUOTED: Final = r"[\"“”„«'‘]\s?(?P<{}>[A-Z][^\"“”»'’()\n]{{1,40}}?)\s?[\"”“»'’]"  # noqa: RUF001 - quotes as printed
 _ROLE: Final = re.compile(
-    r"\((?:[^()]{0,100}?)[\"“”„«'‘]\s?(?P<role>[A-Z][^\"“”»'’()\n]{1,40}?)\s?[\"”“»'’][^()]{0,60}\)"  # noqa: RUF001 - quotes as printed
+    rf"\((?:[^()]{{0,100}}?){_QUOTED.format('role')}[^()]{{0,60}}\)"
+    r"|\b(?:hereinafter|hereafter|herein|referred\s+to|called|known)\b[^\"“”„«'‘.;()]{0,40}\(?"  # noqa: RUF001
+    rf"{_QUOTED.format('other')}"
 )
+_ROLE_LINE: Final = re.compile(
+    r"(?:^|\n)\s*(?:\(\d\)\s*)?(?P<role>Party\s[A-D1-4]|Licensor|Licensee|Lessor|Lessee|Landlord|Tenant|Seller|Buyer|Vendor"
+    r"|Purchaser|Supplier|Customer|Client|Provider|Contractor|Employer|Distributor|Franchisor|Franchisee|Auftraggeber"
+    r"|Auftragnehmer|Vermieter|Mieter|Verk[äa]ufer|K[äa]ufer|Bailleur|Locataire)\s*:\s*"
+    rf"(?P<name>{_WORD}[^\n]{{2,100}})"
+)
+_DESCRIPTION_BEGINS: Final = re.compile(
+    r",?\s(?:an?|the|having|located|with|whose|hereinafter|of)\s|\s?\((?:hereinafter|the|[\"“])|;", re.IGNORECASE
+)
+_DOCUMENT: Final = pattern(r"\b(?:agreement|contract|exhibit|schedule|vertrag|contrat)\b")
+_FIRST_NAME: Final = re.compile(r"(?:^|\n\n)\s*(?=[A-Z][\w.&, -]{2,60}(?:, an?\s|\s\())")
 _PLACEHOLDER: Final = re.compile(r"[\[\]{}<>]|_{2,}|\.{4,}|…")
 _GENERIC: Final = pattern(
     r"(?:the )?"
@@ -81,16 +102,40 @@ class Party:
 
 
 def find_parties(text: str, start: int) -> list[Party]:
-    """Return the parties that the first opening sentence after ``start`` joins.
+    """Return the parties that an opening sentence after ``start`` joins, best one that gives each its defined name.
 
     Returns:
         Nothing for a template, whose names are placeholders, and unless there are two.
     """
-    for between in _BETWEEN.finditer(text, start, start + MAX_PREAMBLE):
+    first: list[Party] = []
+    for between in _BETWEEN.finditer(text, start, start + MAX_FRONT):
         parties = _in_block(text, between.start()) or _joined(text, between.end())
-        if len(parties) > 1:
+        if len(parties) > 1 and all(party.role for party in parties):
             return parties
-    return []
+        if not first and len(parties) > 1 and between.start() < start + MAX_PREAMBLE:
+            first = parties
+    return first or _listed(text, start) or _described(text, start)
+
+
+def _listed(text: str, start: int) -> list[Party]:
+    """Return the parties of a list, each behind its role: ``Party A: Acme Ltd.``."""
+    found: dict[str, Party] = {}
+    for line in _ROLE_LINE.finditer(text, start, start + MAX_PREAMBLE):
+        name, role = _line_name(line.group("name")), tidy(line.group("role"))
+        if LEGAL_FORM.search(name) and _is_name(name):
+            found.setdefault(role, Party(name, role, line.start("name"), line.start("name") + len(name)))
+    return list(found.values()) if len(found) > 1 else []
+
+
+def _described(text: str, start: int) -> list[Party]:
+    """Return the parties of a first sentence that names them without a word such as between, each with its role."""
+    stop = _PREAMBLE_END.search(text, start, start + MAX_PREAMBLE)
+    end = min(len(text), start + MAX_PREAMBLE // 2, stop.start() if stop else len(text))
+    opening = _FIRST_NAME.search(text, start, end)
+    if opening is None:
+        return []
+    parties = _joined(text, opening.end())
+    return parties if len(parties) > 1 and any(party.role for party in parties) else []
 
 
 def _in_block(text: str, start: int) -> list[Party]:
@@ -103,25 +148,54 @@ def _in_block(text: str, start: int) -> list[Party]:
     found = []
     for begin, limit in pairwise([*starts, end]):
         line, role = _LINE.match(text, begin, limit), _ROLE.search(text, begin, limit)
-        if line and role and _is_name(line.group("name").strip()):
-            name = line.group("name").strip()
-            found.append(Party(name, tidy(role.group("role")), line.start("name"), line.start("name") + len(name)))
+        if line and role and _is_name(name := _line_name(line.group("name"))):
+            found.append(Party(name, _role_of(role), line.start("name"), line.start("name") + len(name)))
     return found
+
+
+def _line_name(line: str) -> str:
+    """Return the name that a line begins with: up to its legal form, or to what describes it."""
+    described = _DESCRIPTION_BEGINS.search(line)
+    head = line[: described.start()] if described else line
+    forms = list(LEGAL_FORM.finditer(head))
+    return (head[: forms[-1].end()] if forms else head).strip(" ,;")
+
+
+def _role_of(match: re.Match[str]) -> str:
+    return tidy(match.group("role") or match.group("other")).strip(" ,.")
 
 
 def _joined(text: str, start: int) -> list[Party]:
     stop = _PREAMBLE_END.search(text, start, start + MAX_PREAMBLE)
     end = min(len(text), start + MAX_PREAMBLE // 2, stop.start() if stop else len(text))
     openings = [start, *(match.end() for match in _NEXT.finditer(text, start, end))]
+    # "Research and Engineering Company" is one name as long as there is somebody else to agree with.
+    for may_be_joined in (True, False):
+        found = _at_openings(text, openings, end, may_be_joined=may_be_joined)
+        if len(found) > 1:
+            break
+    parties = list(_roles(text, found[:MAX_PARTIES], end))
+    roles = {party.role.casefold() for party in parties if party.role}
+    return [party for party in parties if party.name.casefold() not in roles or party.role == party.name]
+
+
+def _at_openings(text: str, openings: Sequence[int], end: int, *, may_be_joined: bool) -> list[Party]:
+    """Return the parties that begin at ``openings``, none of them within another."""
     found: list[Party] = []
     for opening in openings:
-        party = _party(text, opening, end)
-        if party and not any(other.name.startswith(party.name) for other in found):
-            found.append(party)
-    return list(_roles(text, found[:MAX_PARTIES], end))
+        if found and opening < found[-1].end:
+            continue
+        party = _party(text, opening, end, may_be_joined=may_be_joined)
+        if party is None or any(other.name.startswith(party.name) for other in found):
+            continue
+        # Without a legal form, the defined term behind a name may be the one of the name before it.
+        if found and not LEGAL_FORM.search(party.name) and not _ROLE.search(text, found[-1].end, party.start):
+            continue
+        found.append(party)
+    return found
 
 
-def _party(text: str, opening: int, end: int) -> Party | None:
+def _party(text: str, opening: int, end: int, *, may_be_joined: bool) -> Party | None:
     """Return the name at ``opening``, when what follows it shows that it is a party's."""
     match = _NAME.match(text, opening, end)
     if match is None:
@@ -129,17 +203,29 @@ def _party(text: str, opening: int, end: int) -> Party | None:
         match = _NAME.match(text, article.end(), end) if article else None
     if match is None:
         return None
-    name = tidy(match.group()).rstrip(" ,") if LEGAL_FORM.search(match.group()) else tidy(match.group()).rstrip(" ,.")
-    behind = text[match.end() : match.end() + DESCRIPTION]
+    party = _proven(text, match.start(), match.end())
+    joint = _AND.match(text, match.end(), end) if party is None and may_be_joined else None
+    rest = _NAME.match(text, joint.end(), end) if joint else None
+    return _proven(text, match.start(), rest.end()) if rest else party
+
+
+def _proven(text: str, start: int, end: int) -> Party | None:
+    """Return the party in the span, if a legal form, a description or a defined term says that it is one."""
+    span, behind = text[start:end], text[end : end + DESCRIPTION]
+    name = tidy(span).rstrip(" ,") if LEGAL_FORM.search(span) else tidy(span).rstrip(" ,.")
     is_named = LEGAL_FORM.search(name) or _ENTITY.match(behind) or _ROLE.match(behind.lstrip(" \n,"))
     if not is_named or not _is_name(name) or _PLACEHOLDER.match(behind.lstrip()):
         return None
-    return Party(name, None, match.start(), match.end())
+    return Party(name, None, start, end)
 
 
 def _is_name(name: str) -> bool:
     return (
-        len(name) > 1 and not _PLACEHOLDER.search(name) and not _GENERIC.fullmatch(name) and any(map(str.isalpha, name))
+        len(name) > 1
+        and any(map(str.isalpha, name))
+        and not _PLACEHOLDER.search(name)
+        and not _GENERIC.fullmatch(name)
+        and not _DOCUMENT.search(name)
     )
 
 
@@ -148,4 +234,4 @@ def _roles(text: str, parties: list[Party], end: int) -> Iterator[Party]:
     for index, party in enumerate(parties):
         limit = parties[index + 1].start if index + 1 < len(parties) else end
         role = _ROLE.search(text, party.end, min(limit, party.end + 4 * DESCRIPTION))
-        yield Party(party.name, tidy(role.group("role")).strip(" ,.") if role else None, party.start, party.end)
+        yield Party(party.name, _role_of(role) if role else None, party.start, party.end)

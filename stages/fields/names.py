@@ -17,6 +17,7 @@ LEGAL_FORM: Final = re.compile(
         GmbH | mbH | mbB | PartG | GbR | AG | KG | OHG | UG | SE | e\.\s?K\. | e\.\s?V\.
         SARL | S\.A\.R\.L\.? | SASU? | S\.A\.S?\.? | EURL | SNC | S\.?r\.?l\.? | S\.p\.A\. | SpA | S\.L\. | Lda\.?
         Ltd\.? | Limited | LLC | L\.L\.C\. | LLP | Inc\.? | Incorporated | Corp\.? | Corporation | PLC | plc | Pty
+        INC\.? | LTD\.? | LIMITED | CORP\.? | CORPORATION | INCORPORATED | GMBH | L\.?P\. | LP | N\.A\.
         B\.?V\.? | N\.?V\.? | Oy | AB | A/S | ApS | AS | S[Dd][Nn]\.?\s?B[Hh][Dd]\.? | S/B | BHD
         """)
     + r"(?!\w)"

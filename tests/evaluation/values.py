@@ -17,6 +17,13 @@ _LEGAL_FORMS: Final = frozenset(
     | {"ltd", "nv", "plc", "pte", "pty", "sa", "sarl", "sas", "sdn", "se", "spa", "srl", "ug"}
 )
 _ASIDE: Final = re.compile(r"\([^)]*\)|\bd/b/a\b.*|\band all of its\b.*", re.IGNORECASE)
+_INITIALS: Final = re.compile(r"(?<=\b[A-Za-z])\.\s?(?=[A-Za-z]\b)")
+_ONES: Final = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_TENS: Final = {"fifteen": 15, "eighteen": 18, "twenty": 20, "thirty": 30, "forty-five": 45, "sixty": 60, "ninety": 90}
+_NUMBER_WORDS: Final = {name: str(number) for number, name in enumerate(_ONES, 1)} | {
+    name: str(number) for name, number in _TENS.items()
+}
+_WORD: Final = re.compile(r"[a-z]+(?:-five)?")
 _LAW: Final = re.compile(r"\b(?:the|laws?|state|commonwealth|republic|federal|of|usa?|united states(?: of america)?)\b")
 _DURATION: Final = re.compile(r"(\d+)\W*\)?\W*(day|week|month|year)")
 
@@ -53,8 +60,12 @@ def same_law(read: str, true: str) -> bool:
 
 def same_duration(read: str, true: str) -> bool:
     """Compare lengths of time by number and unit."""
-    first, second = _DURATION.search(folded(read)), _DURATION.search(folded(true))
+    first, second = _duration(read), _duration(true)
     return first is not None and second is not None and first.groups() == second.groups()
+
+
+def _duration(text: str) -> re.Match[str] | None:
+    return _DURATION.search(_WORD.sub(lambda word: _NUMBER_WORDS.get(word[0], word[0]), folded(text)))
 
 
 def same_parties(read: Sequence[str], true: Sequence[str]) -> bool:
@@ -68,7 +79,7 @@ def strangers(names: Sequence[str], others: Sequence[str]) -> list[str]:
 
 
 def _bare_name(name: str) -> str:
-    parts = words("".join(_accentless(_ASIDE.sub(" ", name))))
+    parts = words(_accentless(_INITIALS.sub("", _ASIDE.sub(" ", name))))
     while len(parts) > 1 and parts[-1] in _LEGAL_FORMS:
         parts.pop()
     return "".join(parts[1:] if len(parts) > 1 and parts[0] == "the" else parts)

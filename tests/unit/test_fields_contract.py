@@ -106,3 +106,16 @@ def test_a_german_contract_is_read_in_german():
     assert _value(contract, "term") == "zwei Jahre"
     assert _value(contract, "notice_period") == "drei Monate"
     assert _value(contract, "governing_law") == "Bundesrepublik Deutschland"
+
+
+def test_a_notice_period_is_not_how_long_a_renewal_takes():
+    """Both stand in one sentence, and the first is the longer one."""
+    text = (
+        "Maintenance Agreement\n\nThis Agreement is made on 15 January 2026 between Alder Ltd and Birch GmbH.\n\n"
+        "It renews for periods of one year unless either party gives notice of non-renewal at least 90 days before "
+        "the end of the current term.\n"
+    )
+    contract = normalize({"document": document(text_page(text)), "kind": "contract"})["contract"]
+
+    assert contract["renewal_term"]["value"] == "one year"
+    assert contract["notice_period"]["value"] == "90 days"
