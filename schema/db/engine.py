@@ -19,6 +19,12 @@ SESSION_LIMITS: Final = {
     "lock_timeout": "2000",
     "idle_in_transaction_session_timeout": "5000",
     "client_connection_check_interval": "100",
+    # All that runs here looks rows up by their keys. A plan made before the planner has seen the tables, or for a
+    # batch it takes to be large, must not read them whole: prepared plans are kept, and the tables grow.
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "random_page_cost": "1.1",
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
