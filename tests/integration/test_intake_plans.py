@@ -43,6 +43,11 @@ INSERT INTO dead_letter (id, job_id, reason, code, state, closed_at)
 SELECT gen_random_uuid(), id, 'worker_lost', 'worker_lost',
        CASE WHEN error IS NULL THEN 'redriven' ELSE 'open' END, CASE WHEN error IS NULL THEN now() END
 FROM job;
+INSERT INTO webhook_endpoint (id, tenant_id, url, events, secret)
+SELECT gen_random_uuid(), id, 'https://example.com', ARRAY['job.completed'], '' FROM tenant;
+INSERT INTO webhook_delivery (endpoint_id, event_id, job_id, type, data, status, next_attempt_at, delivered_at)
+SELECT e.id, job.id, job.id, 'job.completed', '{}', 'delivered', NULL, now()
+FROM job JOIN webhook_endpoint e USING (tenant_id);
 INSERT INTO idempotency_key (tenant_id, key, lease_expires_at, expires_at)
 SELECT id, 'k' || n, now(), now() FROM tenant, generate_series(1, 500) n;
 """
