@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import Counter
 from datetime import timedelta
 
 from schema.domain.ids import new_id
@@ -50,19 +51,20 @@ async def test_mixed_delays_come_back_in_the_order_of_their_times_and_never_earl
 
 async def test_a_burst_with_jitter_comes_back_spread_over_its_window(amqp_url):
     """A thousand failures of one instant must not become a thousand retries of one instant."""
-    draw = random.Random(7)
-    first, window = 4, 6
-    delays = [timedelta(seconds=draw.uniform(first, first + window)) for _ in range(300)]
+    draw, count = random.Random(7), 1000
+    first, window = 4, 10
+    delays = [timedelta(seconds=draw.uniform(first, first + window)) for _ in range(count)]
     async with topology_session(amqp_url) as session, inbox(amqp_url, lane_queue(Lane.VALIDATE)) as box:
         began = asyncio.get_running_loop().time()
         await asyncio.gather(*(_send(session, Lane.VALIDATE, delay, "x") for delay in delays))
-        await eventually(lambda: len(box.deliveries) == len(delays))
+        await eventually(lambda: len(box.deliveries) == count)
 
-    tenths = [0] * 10
-    for at in box.times:
-        tenths[min(9, max(0, int((at - began - first) / window * 10)))] += 1
-    # A tenth would be ideal; a machine that stalls for a second or two must not fail this, a lump has to.
-    assert max(tenths) < len(delays) * 0.6
+    tenths = Counter(int((at - began - first) * 10 // window) for at in box.times)
+    share = max(tenths.values()) / count
+    print(f"busiest tenth of the window: {share:.0%}")  # noqa: T201 - a figure for docs/reliability.md
+    assert min(tenths) >= 0
+    # A tenth would be ideal; a machine that stalls for seconds must not fail this, a lump has to.
+    assert share < 0.6
 
 
 async def test_retries_that_nobody_takes_are_parked_and_the_ladder_goes_on(amqp_url, services):
@@ -76,10 +78,10 @@ async def test_retries_that_nobody_takes_are_parked_and_the_ladder_goes_on(amqp_
         await eventually(lambda: _holds(session, lane_queue(Lane.VALIDATE), 1))
 
 
-async def test_four_retries_in_a_row_of_one_job_all_come_back(amqp_url):
+async def test_many_retries_in_a_row_of_one_job_all_come_back(amqp_url):
     """Up to 3.13 the broker drops an expired message that shows the same queue twice; fresh ones show none."""
     async with topology_session(amqp_url) as session, inbox(amqp_url, lane_queue(Lane.NORMALIZE)) as box:
-        for attempt in range(1, 5):
+        for attempt in range(1, 26):
             await _send(session, Lane.NORMALIZE, UNIT, str(attempt))
             await eventually(lambda wanted=attempt: len(box.deliveries) == wanted)
 

@@ -1,10 +1,12 @@
 """Each broken state that nobody else would touch, and the rule that heals it; and what each must leave alone."""
 
+import asyncio
 from datetime import timedelta
 
 import pytest
 from sqlalchemy import text
 
+from publisher.relay import Relay
 from publisher.retention import Retention
 from publisher.rules import JobRules
 from publisher.sweeper import Sweeper
@@ -14,12 +16,26 @@ from schema.domain.errors import ErrorCode
 from schema.domain.ids import new_id
 from schema.domain.moves import LetterReason, fail, of_outcome
 from schema.domain.outcomes import Completed, Transient
-from schema.domain.states import AttemptOutcome, RunStatus
+from schema.domain.states import AttemptOutcome, Lane, RunStatus
 from schema.runtime import metrics
 from schema.runtime.blobs import Blobs, document_key
 from schema.runtime.clock import SystemClock
-from tests.support.broker import owe, publisher_settings
+from schema.wire.queues import lane_queue
+from tests.support.broker import owe, publisher_settings, purge_queue, running, topology_session
+from tests.support.eventually import eventually
 from tests.support.factories import accepted_job, claim, rows, write
+
+# Issued between an hour and forty minutes ago, oldest first.
+BACKLOG = """
+WITH accepted AS (
+    INSERT INTO job (id, tenant_id, kind, deadline, retention, deadline_at, expires_at)
+    SELECT gen_random_uuid(), :tenant, 'text', '6 hours', '1 day', now() + interval '6 hours', now() + interval '1 day'
+    FROM generate_series(1, :jobs)
+    RETURNING id
+)
+INSERT INTO stage_run (job_id, stage, lane, issued_at)
+SELECT id, 'validate', 'validate', now() - interval '60 min' + random() * interval '20 min' FROM accepted
+"""
 
 
 @pytest.fixture
@@ -156,6 +172,42 @@ async def test_a_ready_run_in_a_long_backlog_is_not_issued_again(database, rules
         await _issued_ago(database, job, timedelta(minutes=5))
 
     assert await rules.silent(RunStatus.READY) == 0
+
+
+async def test_a_backlog_whose_messages_wait_in_the_queue_is_not_issued_again(database, rules):
+    """Five thousand jobs far over the time limit, in a lane that works them off one by one: no copy is made."""
+    head = await accepted_job(database)
+    await claim(database, head)
+    # The lane moves: what it claimed just now had waited for an hour, and nobody was overtaken by it.
+    await _issued_ago(database, head, timedelta(minutes=61))
+    await _age(database, BACKLOG, tenant=head.tenant_id, jobs=5000)
+
+    assert await rules.silent(RunStatus.READY) == 0
+
+    assert await rows(database, "SELECT 1 FROM outbox_event") == []
+
+
+async def test_a_queue_that_was_purged_by_hand_fills_again(database, amqp_url, services, settings):
+    """Nobody told Docstage; the rows know what is owed, and every job gets exactly one message."""
+    jobs = [await accepted_job(database) for _ in range(20)]
+    for job in jobs:
+        await owe(database, job_id=job.id)
+    relay = Relay(settings=settings, database=database, clock=SystemClock())
+    rules = JobRules(settings, database, {})
+    async with topology_session(amqp_url) as session, running(relay.run()):
+
+        async def holds(messages):
+            return (await session.inspect(lane_queue(Lane.VALIDATE))).messages == messages
+
+        await eventually(lambda: holds(20))
+        await asyncio.to_thread(purge_queue, services, amqp_url, lane_queue(Lane.VALIDATE))
+        await eventually(lambda: holds(0))
+        for job in jobs:
+            await _issued_ago(database, job, timedelta(minutes=11))
+
+        assert await rules.silent(RunStatus.READY) == 20
+        await eventually(lambda: holds(20))
+        assert await rules.silent(RunStatus.READY) == 0
 
 
 async def test_a_ready_run_that_is_silent_for_too_long_is_issued_again_with_nobody_past_it(database, rules):

@@ -47,6 +47,12 @@ def delete_queue(services: Services, amqp_url: str, queue: str) -> None:
     httpx.delete(f"{services.management_url}/api/queues/{vhost}/{queue}").raise_for_status()
 
 
+def purge_queue(services: Services, amqp_url: str, queue: str) -> None:
+    """Throw away what a queue holds, as an operator might by mistake."""
+    vhost = amqp_url.rpartition("/")[2]
+    httpx.delete(f"{services.management_url}/api/queues/{vhost}/{queue}/contents").raise_for_status()
+
+
 @dataclass(slots=True)
 class Inbox:
     """What has arrived, and when by the loop's clock; acknowledged at once unless told otherwise."""
