@@ -1,14 +1,18 @@
 """P5: a killed worker costs milliseconds, and at most one page."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from tests.support import documents
 from tests.support.eventually import eventually
 from tests.support.factories import rows
 from tests.support.oracle import verify
-from tests.support.system import System
+from tests.support.system import FINISHED, System
 
 PAGES = 6
+LONG = 30
 
 
 @pytest.fixture
@@ -62,3 +66,38 @@ async def test_a_worker_that_waits_takes_over_at_once(running):
 
 async def _pages(system: System, job_id: str) -> bool:
     return bool(await rows(system.database, "SELECT 1 FROM page_text WHERE job_id = :id", id=job_id))
+
+
+@pytest.mark.timeout(900)
+async def test_a_long_scan_killed_at_page_17_resumes_there(running):
+    """Thirty pages, killed as soon as the sixteenth is kept: the heir begins with page 17 and reads none before it."""
+    running.processes["first"].close()
+    first = running.stages("first", "extract", DOCSTAGE_FAILPOINTS="page_kept=kill@16")
+    await running.start(first)
+    job_id = await running.submit(documents.scan(*(f"Page {page}." for page in range(1, LONG + 1))))
+    seen = await _progress(running, job_id, lambda _: first.popen.poll() is not None)
+    kept = await rows(running.database, "SELECT page FROM page_text WHERE job_id = :id ORDER BY page", id=job_id)
+
+    await running.start(running.stages("second", "extract"))
+    seen += await _progress(running, job_id, lambda job: job["status"] in FINISHED)
+
+    assert [row["page"] for row in kept] == list(range(1, 17))
+    assert ((await running.status(job_id))["status"], seen[-1]) == ("completed", LONG)
+    assert seen == sorted(seen)
+    await verify(running.database, job_id)
+    # The page under way when the worker died was not kept, and so is the only one to be read again.
+    assert f'docstage_pages_total{{outcome="ocr"}} {LONG - 16}.0' in await running.processes["second"].metrics()
+
+
+async def _progress(system: System, job_id: str, over: Callable[[dict[str, Any]], bool]) -> list[int]:
+    """Look at the progress until it is over; return all that was seen of it."""
+    seen: list[int] = []
+    async with system.client() as client:
+
+        async def look() -> bool:
+            job = (await client.get(f"/v1/jobs/{job_id}")).json()
+            seen.append((job.get("progress") or {"pages_done": 0})["pages_done"])
+            return over(job)
+
+        await eventually(look, seconds=400)
+    return seen

@@ -6,6 +6,7 @@ import os
 import secrets
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -22,6 +23,8 @@ from tests.support.eventually import eventually
 from tests.support.nursery import Forked, Nursery
 
 ROOT = Path(__file__).resolve().parents[2]
+# Made once: a client that is made for one question would read every certificate of the machine for it.
+TLS = ssl.create_default_context()
 FINISHED = {"completed", "failed", "cancelled"}
 # Quick retries, so that a test of them is over soon; every promise holds for any values.
 QUICK = {
@@ -83,7 +86,7 @@ class Process:
 
     async def ready(self) -> None:
         """Wait until it says that nothing is missing."""
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(verify=TLS) as client:
 
             async def look() -> bool:
                 assert self.popen is not None
@@ -98,7 +101,7 @@ class Process:
 
     async def missing(self) -> str:
         """Return what it says is missing; empty when it is ready."""
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(verify=TLS) as client:
             answer = await client.get(f"{self.url}/readyz")
         return "" if answer.status_code == 200 else answer.text
 
@@ -108,7 +111,7 @@ class Process:
 
     async def metrics(self) -> str:
         """Return what it tells Prometheus."""
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(verify=TLS) as client:
             return (await client.get(f"{self.url}/metrics", follow_redirects=True)).text
 
     def kill(self) -> None:
@@ -221,7 +224,7 @@ class System:
     def client(self, key: str | None = None) -> httpx.AsyncClient:
         """Return a client of the API, with this system's key."""
         headers = {"Authorization": f"Bearer {key or self.key}"}
-        return httpx.AsyncClient(base_url=self.processes["intake"].url, headers=headers, timeout=60)
+        return httpx.AsyncClient(base_url=self.processes["intake"].url, headers=headers, timeout=60, verify=TLS)
 
     async def submit(self, body: bytes, kind: str = "text", name: str = "document", **options: str) -> str:
         """Submit a document and return its job's id."""
