@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from schema.db import moves, reissues, stage_runs, sweeps
+from schema.db import moves, reissues, stage_runs, sweeps, webhook_deliveries
 from schema.db.engine import Database
 from schema.db.locks import lock_jobs
 from schema.db.reissues import Reissue
@@ -47,6 +47,7 @@ class JobRules:
             "idempotency_keys": self.idempotency_keys,
             "tombstones": self.tombstones,
             "expired_letters": self.expired_letters,
+            "silent_notices": self.silent_notices,
         }
 
     async def expired_lease(self) -> int:
@@ -98,6 +99,14 @@ class JobRules:
         """Close dead letters that nobody can act on any more."""
         async with self.database.transaction() as conn:
             return await sweeps.expire_letters(conn, age=DLQ_TTL, limit=self.settings.sweep_batch)
+
+    async def silent_notices(self) -> int:
+        """Issue the message again of tellings that should long have been made and are owed nothing by the outbox."""
+        silent = timedelta(seconds=self.settings.silent_seconds)
+        async with self.database.transaction() as conn:
+            return await webhook_deliveries.reissue_silent(
+                conn, silent=silent, spread=SPREAD, limit=self.settings.sweep_batch
+            )
 
     async def _move(self, find: Finder, decide: Callable[[RunView], Move | None]) -> int:
         """Find jobs, lock those that are free, decide by what they say then, and write the moves."""

@@ -1,5 +1,6 @@
-"""The six processes of Docstage: what they are called, how they are started and configured."""
+"""The seven processes of Docstage: what they are called, how they are started and configured."""
 
+import base64
 import hashlib
 import json
 import os
@@ -18,6 +19,7 @@ from deploy.local.virtualenv import PYTHON, VENV
 DATABASE = "docstage"
 PACKAGES = ("intake", "publisher", "stages", "dlq_tools", "schema")
 INTAKE = "intake"
+DELIVER = "deliver"
 _ARGUMENTS: Mapping[str, Sequence[str]] = {
     INTAKE: ["intake"],
     "publisher": ["publisher"],
@@ -25,7 +27,10 @@ _ARGUMENTS: Mapping[str, Sequence[str]] = {
     "extract": ["stages", "extract"],
     "normalize": ["stages", "normalize"],
     "persist": ["stages", "persist"],
+    DELIVER: ["stages", "deliver"],
 }
+# Those that have to do with the endpoints' secrets; processes that read documents have no use for the key.
+_TRUSTED = (INTAKE, DELIVER)
 PORT_NAMES: Mapping[str, str] = {name: "http" if name == INTAKE else f"{name}_metrics" for name in _ARGUMENTS}
 
 
@@ -58,6 +63,12 @@ def processes(instance: Instance) -> list[Process]:
     found = []
     for name, arguments in _ARGUMENTS.items():
         own = {"DOCSTAGE_SCRATCH_DIR": str(_scratch(instance, name))}
+        if name in _TRUSTED:
+            own |= {
+                "DOCSTAGE_WEBHOOK_KEYS": webhook_key(state),
+                # A receiver that is being tried out is on this machine.
+                "DOCSTAGE_WEBHOOK_NETWORKS": "127.0.0.0/8,::1",
+            }
         if name != INTAKE:
             own["DOCSTAGE_METRICS_PORT"] = str(state.port(PORT_NAMES[name]))
         found.append(Process(name, [str(PYTHON), "-m", *arguments], {**common, **own}))
@@ -82,6 +93,11 @@ def environment(instance: Instance) -> dict[str, str]:
         "DOCSTAGE_HTTP_PORT": str(instance.state.port("http")),
         "DOCSTAGE_LOG_LEVEL": os.environ.get("DOCSTAGE_LOG_LEVEL", "INFO"),
     }
+
+
+def webhook_key(state: State) -> str:
+    """Return the key that endpoints' secrets are sealed with: base64 of 32 bytes."""
+    return base64.b64encode(state.secret("webhook_key").encode()).decode()
 
 
 def migrate(instance: Instance) -> None:

@@ -97,7 +97,8 @@ class Compose:
 def variables(state: State) -> dict[str, str]:
     """Return what the Compose file asks for: our ports and secrets by their names in capitals."""
     ports = {f"{name.upper()}_PORT": str(state.port(name)) for name in _PORTS}
-    return ports | {name.upper(): state.secret(name) for name in _SECRETS}
+    secrets = {name.upper(): state.secret(name) for name in _SECRETS}
+    return ports | secrets | {"WEBHOOK_KEY": application.webhook_key(state)}
 
 
 def _full(command: Sequence[str], arguments: Sequence[str]) -> list[str]:

@@ -24,7 +24,7 @@ _STEADY_SECONDS = 60.0
 def restart_delay_seconds(deaths: int) -> float:
     """Return how long to wait before a restart: under half a second first, then doubling, spread by chance.
 
-    The spread keeps six processes that lost the same database from coming back at one instant.
+    The spread keeps seven processes that lost the same database from coming back at one instant.
     """
     longest = min(_LONGEST_DELAY_SECONDS, _FIRST_DELAY_SECONDS * 2 ** (deaths - 1))
     return random.uniform(longest / 2, longest)  # noqa: S311 - spreads load, hides nothing

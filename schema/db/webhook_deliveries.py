@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -37,14 +37,27 @@ class Errand:
 
 
 @dataclass(frozen=True, slots=True)
+class Copy:
+    """One delivered copy of a notice's message: how often it was deferred, and the trace it belongs to."""
+
+    message: NoticeMessage
+    deferrals: int = 0
+    traceparent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """What came of one attempt and what follows, to be written down."""
 
-    message: NoticeMessage
+    copy: Copy
     answer: Answer
     verdict: Verdict
     seconds: float
-    traceparent: str | None = None
+
+    @property
+    def message(self) -> NoticeMessage:
+        """Which attempt it was."""
+        return self.copy.message
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +155,47 @@ WITH moved AS (
 SELECT count(*) FROM moved
 """)
 
+# At no cost of an attempt; the row says when the copy comes back, so that nobody takes it for forgotten before.
+_DEFER = text("""
+WITH deferred AS (
+    UPDATE webhook_delivery d SET
+        next_attempt_at = now() + CAST(:delay AS interval), issued_at = now() + CAST(:delay AS interval), issues = 1
+    WHERE d.endpoint_id = :endpoint_id AND d.event_id = :event_id
+      AND d.status = 'pending' AND d.series = :series AND d.attempt = :attempt - 1
+    RETURNING d.endpoint_id, d.event_id, d.job_id, d.series, d.attempt, d.next_attempt_at
+)
+INSERT INTO outbox_event
+    (event_id, kind, tenant_id, job_id, payload, not_before, available_at, deferrals, traceparent)
+SELECT d.event_id, 'notice', j.tenant_id, d.job_id, jsonb_build_object(
+           'endpoint_id', d.endpoint_id, 'event_id', d.event_id, 'series', d.series, 'attempt', d.attempt + 1),
+       d.next_attempt_at, d.next_attempt_at, :deferrals, CAST(:traceparent AS text)
+FROM deferred d JOIN job j ON j.id = d.job_id
+""")
+
+# Owed nothing by the outbox and older than any wait: the broker has lost the message. Less often each time, because
+# behind a long queue it has not.
+_REISSUE = text("""
+WITH silent AS (
+    SELECT d.endpoint_id, d.event_id FROM webhook_delivery d
+    WHERE d.status = 'pending' AND d.issued_at < now() - CAST(:silent AS interval)
+      AND now() - d.issued_at > (power(2, least(d.issues, 16)) - 1) * CAST(:silent AS interval)
+      AND NOT EXISTS (
+          SELECT FROM outbox_event o
+          WHERE o.job_id = d.job_id AND o.kind = 'notice' AND o.event_id = d.event_id
+            AND o.payload ->> 'endpoint_id' = CAST(d.endpoint_id AS text))
+    ORDER BY d.issued_at LIMIT :limit FOR UPDATE SKIP LOCKED
+), issued AS (
+    UPDATE webhook_delivery d SET issues = d.issues + 1
+    FROM silent s WHERE d.endpoint_id = s.endpoint_id AND d.event_id = s.event_id
+    RETURNING d.endpoint_id, d.event_id, d.job_id, d.series, d.attempt
+)
+INSERT INTO outbox_event (event_id, kind, tenant_id, job_id, payload, available_at, traceparent)
+SELECT i.event_id, 'notice', j.tenant_id, i.job_id, jsonb_build_object(
+           'endpoint_id', i.endpoint_id, 'event_id', i.event_id, 'series', i.series, 'attempt', i.attempt + 1),
+       now() + random() * CAST(:spread AS interval), j.traceparent
+FROM issued i JOIN job j ON j.id = i.job_id
+""")
+
 
 async def read(conn: AsyncConnection, message: NoticeMessage) -> Errand | None:
     """Read what a message points to; ``None`` when the endpoint or the job's row is gone."""
@@ -175,12 +229,29 @@ async def record(conn: AsyncConnection, attempt: Attempt) -> bool:
         "retry_in": verdict.retry_in,
         "entry": json.dumps(entry),
         "bound": MAX_HISTORY,
-        "traceparent": attempt.traceparent,
+        "traceparent": attempt.copy.traceparent,
     }
     written: bool = (await conn.execute(_RECORD, values)).scalar_one() == 1
     if written and gone:
         await conn.execute(_DISABLE, _key(attempt.message))
     return written
+
+
+async def defer(conn: AsyncConnection, copy: Copy, *, delay: timedelta) -> None:
+    """Owe a copy to the broker again after ``delay``, unless its attempt has been made meanwhile."""
+    values = _key(copy.message) | {
+        "series": copy.message.series,
+        "attempt": copy.message.attempt,
+        "delay": delay,
+        "deferrals": copy.deferrals + 1,
+        "traceparent": copy.traceparent,
+    }
+    await conn.execute(_DEFER, values)
+
+
+async def reissue_silent(conn: AsyncConnection, *, silent: timedelta, spread: timedelta, limit: int) -> int:
+    """Owe tellings their message again whose message is nowhere, spread over ``spread``; return how many."""
+    return (await conn.execute(_REISSUE, {"silent": silent, "spread": spread, "limit": limit})).rowcount
 
 
 async def page(

@@ -33,6 +33,15 @@ def retry_delay(policy: RetryPolicy, attempt: int, uniform: Uniform) -> timedelt
     return timedelta(seconds=uniform(bound / 2, bound))
 
 
+def turn_delay(deferrals: int, uniform: Uniform) -> timedelta:
+    """Draw how long a notice waits whose endpoint is busy: up to 2 s, doubling to 2 min.
+
+    An endpoint that is slow has many of them; none may come round so often that they cost more than what they wait for.
+    """
+    bound = min(120, 2 ** min(deferrals + 1, 7))
+    return timedelta(seconds=uniform(bound / 2, bound))
+
+
 def deferral_delay(deferrals: int) -> timedelta:
     """Return how long a delivery waits for a live owner: 1 s, doubling to 15 s."""
     return timedelta(seconds=min(15, 2 ** min(deferrals, 4)))

@@ -96,7 +96,7 @@ def prepare_stages(lanes: Iterable[Lane]) -> None:
 
 def prepare_deliver() -> None:
     """Set what the sender of webhooks counts to zero."""
-    _zero(WEBHOOK_DELIVERIES, ["delivered"], [""])
+    _zero(WEBHOOK_DELIVERIES, ["delivered", "deferred", "stale"], [""])
     _zero(WEBHOOK_DELIVERIES, ["retrying", "failed"], [code.value for code in DeliveryCode])
     _zero(WEBHOOK_SECONDS, ["delivered", "retrying", "failed"])
 

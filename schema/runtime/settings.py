@@ -245,6 +245,7 @@ class DeliverSettings(DatabaseSettings, BrokerSettings, WebhookSettings, Process
         description="Pauses between attempts, each spread by a fifth; after the last attempt the delivery has failed.",
     )
     webhook_in_flight: int = Field(64, ge=1, description="POSTs at once per process.")
+    webhook_per_endpoint: int = Field(8, ge=1, description="POSTs at once to one endpoint; others wait for their turn.")
     webhook_ca_file: str = Field("", description="Certificates to trust instead of the public authorities'.")
     grace_seconds: float = Field(20, ge=0, description="On SIGTERM, time for POSTs to end.")
 

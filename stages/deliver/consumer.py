@@ -3,12 +3,19 @@
 import asyncio
 from typing import Final
 
+from schema.db.webhook_deliveries import Copy
 from schema.runtime import metrics
 from schema.runtime.broker import BrokerSession, Consumer, Delivery
 from schema.runtime.lifecycle import Health
 from schema.runtime.logs import get_logger
 from schema.runtime.settings import DeliverSettings
-from schema.wire.messages import HEADER_TRACEPARENT, UnreadableMessageError, decode_notice
+from schema.wire.messages import (
+    HEADER_DEFERRALS,
+    HEADER_TRACEPARENT,
+    NoticeMessage,
+    UnreadableMessageError,
+    decode_notice,
+)
 from schema.wire.queues import NOTICES
 from stages.consumer import WATCH_SECONDS, Desk
 from stages.deliver.courier import Courier
@@ -91,5 +98,14 @@ class NoticeConsumer:
         except UnreadableMessageError as error:
             await self._desk.record(delivery, error)
             return
-        traceparent = delivery.headers.get(HEADER_TRACEPARENT)
-        await self._courier.deliver(message, traceparent if isinstance(traceparent, str) else None)
+        await self._courier.deliver(_copy(message, delivery))
+
+
+def _copy(message: NoticeMessage, delivery: Delivery) -> Copy:
+    """Read the copy's headers; a message that was published by hand has none."""
+    deferrals, traceparent = delivery.headers.get(HEADER_DEFERRALS), delivery.headers.get(HEADER_TRACEPARENT)
+    return Copy(
+        message,
+        deferrals if isinstance(deferrals, int) else 0,
+        traceparent if isinstance(traceparent, str) else None,
+    )

@@ -1,13 +1,15 @@
 """From a notice's message to its recorded attempt: read, send, judge, record. Only then may it be acked."""
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
+from uuid import UUID
 
 from schema.db import webhook_deliveries
 from schema.db.engine import Database
-from schema.db.wake import Waker
-from schema.db.webhook_deliveries import Attempt, Errand
+from schema.db.webhook_deliveries import Attempt, Copy, Errand
+from schema.domain.backoff import turn_delay
 from schema.domain.notices import Answer, DeliveryCode, DeliveryStatus, judge
 from schema.runtime import failpoints, metrics
 from schema.runtime.clock import Clock
@@ -35,37 +37,55 @@ class Courier:
         self,
         *,
         database: Database,
-        waker: Waker,
         vault: Vault,
         transport: Transport,
         schedule: Sequence[timedelta],
+        share: int,
         clock: Clock,
     ) -> None:
-        """Keep the ports."""
+        """Keep the ports; ``share`` is how many messages one endpoint may be sent at once."""
         self._database = database
-        self._waker = waker
         self._vault = vault
         self._transport = transport
         self._schedule = schedule
+        self._share = share
         self._clock = clock
+        self._sending = Counter[UUID]()
 
-    async def deliver(self, message: NoticeMessage, traceparent: str | None = None) -> None:
+    async def deliver(self, copy: Copy) -> None:
         """Make the attempt that a message asks for; returns when the message may be acknowledged."""
         async with self._database.transaction() as conn:
-            errand = await webhook_deliveries.read(conn, message)
-        if errand is None or not _is_due(errand, message):
+            errand = await webhook_deliveries.read(conn, copy.message)
+        if errand is None or not _is_due(errand, copy.message):
             metrics.WEBHOOK_DELIVERIES.labels("stale", "").inc()
             return
+        if self._sending[errand.endpoint_id] >= self._share:
+            await self._defer(copy)
+            return
+        self._sending[errand.endpoint_id] += 1
+        try:
+            await self._send(errand, copy)
+        finally:
+            self._sending[errand.endpoint_id] -= 1
+            if not self._sending[errand.endpoint_id]:
+                del self._sending[errand.endpoint_id]
+
+    async def _defer(self, copy: Copy) -> None:
+        """Let a message wait whose endpoint has its share: a slow one must not hold up all others."""
+        async with self._database.transaction() as conn:
+            await webhook_deliveries.defer(conn, copy, delay=turn_delay(copy.deferrals, random.uniform))
+        metrics.WEBHOOK_DELIVERIES.labels("deferred", "").inc()
+
+    async def _send(self, errand: Errand, copy: Copy) -> None:
+        """Send, judge and record."""
         began = self._clock.monotonic()
         answer = await self._attempt(errand)
         failpoints.hit(Point.WEBHOOK_SENT)
         seconds = self._clock.monotonic() - began
-        verdict = judge(answer, attempt=message.attempt, schedule=self._schedule, uniform=random.uniform)
-        attempt = Attempt(message, answer, verdict, seconds, traceparent)
+        verdict = judge(answer, attempt=copy.message.attempt, schedule=self._schedule, uniform=random.uniform)
+        attempt = Attempt(copy, answer, verdict, seconds)
         if await until_answered(self._record, attempt):
             _tell(errand, attempt)
-        if verdict.retry_in is not None:
-            self._waker.wake()
 
     async def _attempt(self, errand: Errand) -> Answer:
         """Sign and send, unless nothing is to be sent."""

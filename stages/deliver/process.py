@@ -56,10 +56,10 @@ async def run(settings: DeliverSettings) -> None:
         stack.push_async_callback(transport.close)
         courier = Courier(
             database=database,
-            waker=waker,
             vault=Vault(settings.keys()),
             transport=transport,
             schedule=settings.schedule(),
+            share=settings.webhook_per_endpoint,
             clock=SystemClock(),
         )
         metrics.prepare_deliver()

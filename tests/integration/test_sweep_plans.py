@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import event, text
 
-from schema.db import gauges, outbox, sweeps
+from schema.db import gauges, outbox, sweeps, webhook_deliveries
 from schema.db.engine import Database
 from schema.db.sweeps import Patience
 from schema.domain.states import RunStatus
@@ -60,6 +60,9 @@ PERIODIC = {
     "expired jobs": lambda conn: sweeps.find_expired_jobs(conn, limit=200),
     "tombstones": lambda conn: sweeps.drop_tombstones(conn, age=timedelta(days=30), limit=200),
     "letters": lambda conn: sweeps.expire_letters(conn, age=timedelta(days=14), limit=200),
+    "silent notices": lambda conn: webhook_deliveries.reissue_silent(
+        conn, silent=timedelta(minutes=10), spread=timedelta(seconds=10), limit=200
+    ),
     "gauges": gauges.measure,
     "take": lambda conn: outbox.take(conn, limit=256, lock=timedelta(seconds=12)),
 }

@@ -62,7 +62,8 @@ async def test_every_end_is_told_once_with_one_event_and_one_message(database, e
     await end(database, job)
 
     (delivery,) = await _deliveries(database)
-    (message,) = await owed(database)
+    (copy,) = await owed(database)
+    message = copy.message
     assert (delivery["endpoint_id"], delivery["job_id"], delivery["type"]) == (endpoint.id, job.id, notice)
     assert (message.endpoint_id, message.event_id) == (endpoint.id, delivery["event_id"])
     assert (message.series, message.attempt) == (1, 1)
@@ -82,7 +83,7 @@ async def test_all_of_a_tenants_endpoints_are_told_of_one_event(database):
     deliveries = await _deliveries(database)
     assert {delivery["endpoint_id"] for delivery in deliveries} == {first.id, second.id}
     assert len({delivery["event_id"] for delivery in deliveries}) == 1
-    assert {message.endpoint_id for message in await owed(database)} == {first.id, second.id}
+    assert {copy.message.endpoint_id for copy in await owed(database)} == {first.id, second.id}
 
 
 @pytest.mark.parametrize("why", ["another_tenant", "another_event", "disabled"])

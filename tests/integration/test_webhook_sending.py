@@ -9,14 +9,17 @@ from pathlib import Path
 import pytest
 from standardwebhooks.webhooks import WebhookVerificationError
 
+from publisher.rules import JobRules
 from schema.db import webhook_endpoints
 from schema.runtime.vault import Vault
 from schema.wire.webhooks import new_secret, shown_secret
+from tests.support.broker import publisher_settings, running
 from tests.support.certificates import server_context
+from tests.support.eventually import eventually
 from tests.support.factories import rows
 from tests.support.protocol import change
 from tests.support.receiver import answer, receiving
-from tests.support.webhooks import SCHEDULE, VAULT, Names, courier, fail_job, owed, told_job, verified
+from tests.support.webhooks import SCHEDULE, VAULT, Names, add_endpoint, courier, fail_job, owed, told_job, verified
 
 HUGE = 1 << 30
 API_PAGE = Path(__file__).parents[2] / "docs" / "api.md"
@@ -28,18 +31,18 @@ async def _delivery(database):
 
 
 async def _told(database, url):
-    """End a job of a tenant with an endpoint; return the endpoint and the message that is owed."""
+    """End a job of a tenant with an endpoint; return the endpoint and the copy that is owed."""
     job, endpoint = await told_job(database, url)
     await fail_job(database, job)
-    (message,) = await owed(database)
-    return endpoint, message
+    (copy,) = await owed(database)
+    return endpoint, copy
 
 
 async def _after(database, url="https://example.com", **settings):
     """Make one attempt and return what is written down of it."""
-    _, message = await _told(database, url)
+    _, copy = await _told(database, url)
     async with courier(database, **settings) as sender:
-        await sender.deliver(message)
+        await sender.deliver(copy)
     return await _delivery(database)
 
 
@@ -47,12 +50,12 @@ async def test_an_endpoint_gets_a_signed_thin_message_and_its_answer_is_written_
     """What arrives passes an independent verifier; of the answer only its status is kept."""
     async with receiving() as receiver, courier(database) as sender:
         receiver.answering = lambda _: answer(200, body=b"thank you, and here is a secret")
-        endpoint, message = await _told(database, receiver.url)
+        endpoint, copy = await _told(database, receiver.url)
 
-        await sender.deliver(message)
+        await sender.deliver(copy)
 
     (got,) = receiver.requests
-    assert (got.method, got.path, got.id) == ("POST", "/hooks", str(message.event_id))
+    assert (got.method, got.path, got.id) == ("POST", "/hooks", str(copy.message.event_id))
     assert got.headers["content-type"] == "application/json"
     content = verified(got, endpoint.secret)
     assert content["type"] == "job.failed"
@@ -68,8 +71,8 @@ async def test_the_receiver_of_the_documentation_tells_our_messages_from_others(
     """What the API's page tells people to run is run here, against a message that was really sent."""
     verify = _documented()
     async with receiving() as receiver, courier(database) as sender:
-        endpoint, message = await _told(database, receiver.url)
-        await sender.deliver(message)
+        endpoint, copy = await _told(database, receiver.url)
+        await sender.deliver(copy)
     (got,) = receiver.requests
     late = {**got.headers, "webhook-timestamp": str(int(got.headers["webhook-timestamp"]) - 301)}
 
@@ -90,8 +93,8 @@ def _documented():
 async def test_a_message_that_was_changed_on_its_way_is_not_ours(database):
     """A receiver that verifies believes nobody else."""
     async with receiving() as receiver, courier(database) as sender:
-        endpoint, message = await _told(database, receiver.url)
-        await sender.deliver(message)
+        endpoint, copy = await _told(database, receiver.url)
+        await sender.deliver(copy)
     (got,) = receiver.requests
 
     for forged in (
@@ -106,11 +109,11 @@ async def test_what_fails_comes_again_by_schedule_until_it_has_failed_for_good(d
     """Always the same id and body, each attempt signed anew; then the owner can see it, and nothing is owed."""
     async with receiving() as receiver, courier(database) as sender:
         receiver.answering = lambda _: answer(500)
-        endpoint, message = await _told(database, receiver.url)
+        endpoint, copy = await _told(database, receiver.url)
         for number, pause in enumerate(SCHEDULE, start=1):
-            await sender.deliver(message)
-            *_, message = await owed(database)
-            assert message.attempt == number + 1
+            await sender.deliver(copy)
+            *_, copy = await owed(database)
+            assert copy.message.attempt == number + 1
             (due,) = await rows(
                 database,
                 "SELECT extract(epoch FROM max(available_at) - now())::float8 AS seconds, max(available_at) AS due"
@@ -119,10 +122,10 @@ async def test_what_fails_comes_again_by_schedule_until_it_has_failed_for_good(d
             assert due["due"] == (await _delivery(database))["next_attempt_at"]
             assert 0.5 * pause.total_seconds() < due["seconds"] <= 1.2 * pause.total_seconds()
         before = len(await owed(database))
-        await sender.deliver(message)
+        await sender.deliver(copy)
 
     assert len(await owed(database)) == before
-    assert {got.id for got in receiver.requests} == {str(message.event_id)}
+    assert {got.id for got in receiver.requests} == {str(copy.message.event_id)}
     assert len({got.body for got in receiver.requests}) == 1
     for got in receiver.requests:
         verified(got, endpoint.secret)
@@ -134,10 +137,10 @@ async def test_what_fails_comes_again_by_schedule_until_it_has_failed_for_good(d
 async def test_a_copy_of_a_message_is_sent_no_second_time_once_its_attempt_is_recorded(database):
     """The broker delivers at least once; the row says what has been done."""
     async with receiving() as receiver, courier(database) as sender:
-        _, message = await _told(database, receiver.url)
+        _, copy = await _told(database, receiver.url)
 
-        await sender.deliver(message)
-        await sender.deliver(message)
+        await sender.deliver(copy)
+        await sender.deliver(copy)
 
     assert len(receiver.requests) == 1
 
@@ -158,10 +161,10 @@ async def test_an_endpoint_that_is_gone_is_disabled(database):
 async def test_what_is_owed_to_a_disabled_endpoint_has_failed_and_is_not_sent(database):
     """It can be made again once the endpoint is enabled."""
     async with receiving() as receiver, courier(database) as sender:
-        _, message = await _told(database, receiver.url)
+        _, copy = await _told(database, receiver.url)
         await change(database, "UPDATE webhook_endpoint SET disabled_at = now(), disabled_reason = 'owner'")
 
-        await sender.deliver(message)
+        await sender.deliver(copy)
 
     delivery = await _delivery(database)
     assert (delivery["status"], delivery["history"][0]["code"]) == ("failed", "endpoint_disabled")
@@ -171,10 +174,10 @@ async def test_what_is_owed_to_a_disabled_endpoint_has_failed_and_is_not_sent(da
 async def test_a_message_to_a_removed_endpoint_is_settled(database):
     """Its rows are gone; there is nothing to send and nobody to tell."""
     async with receiving() as receiver, courier(database) as sender:
-        _, message = await _told(database, receiver.url)
+        _, copy = await _told(database, receiver.url)
         await change(database, "DELETE FROM webhook_endpoint")
 
-        await sender.deliver(message)
+        await sender.deliver(copy)
 
     assert receiver.requests == []
 
@@ -344,10 +347,10 @@ async def _rotate(database, endpoint, overlap):
 async def test_after_a_rotation_both_secrets_verify_until_the_overlap_ends(database):
     """The receiver can change over without losing a message."""
     async with receiving() as receiver, courier(database) as sender:
-        endpoint, message = await _told(database, receiver.url)
+        endpoint, copy = await _told(database, receiver.url)
         new = await _rotate(database, endpoint, timedelta(hours=1))
 
-        await sender.deliver(message)
+        await sender.deliver(copy)
 
     (got,) = receiver.requests
     assert len(got.headers["webhook-signature"].split(" ")) == 2
@@ -357,10 +360,10 @@ async def test_after_a_rotation_both_secrets_verify_until_the_overlap_ends(datab
 async def test_when_the_overlap_is_over_only_the_new_secret_verifies(database):
     """A secret that leaked is worth nothing from then on."""
     async with receiving() as receiver, courier(database) as sender:
-        endpoint, message = await _told(database, receiver.url)
+        endpoint, copy = await _told(database, receiver.url)
         new = await _rotate(database, endpoint, timedelta(0))
 
-        await sender.deliver(message)
+        await sender.deliver(copy)
 
     (got,) = receiver.requests
     verified(got, new)
@@ -375,3 +378,54 @@ async def test_a_secret_that_cannot_be_opened_is_told_and_nothing_goes_out_unsig
 
     assert (delivery["status"], delivery["history"][0]["code"]) == ("pending", "secret_unreadable")
     assert receiver.requests == []
+
+
+async def _of(database, endpoint):
+    """Return the copies that are owed about one endpoint."""
+    return [copy for copy in await owed(database) if copy.message.endpoint_id == endpoint.id]
+
+
+async def test_a_slow_endpoint_holds_up_nobody_else(database):
+    """What is more than its share waits for its turn, at no cost of an attempt; another endpoint is told at once."""
+    async with receiving() as slow, receiving() as quick, courier(database, share=1) as sender:
+        slow.answering = lambda _: b""
+        job, hanging = await told_job(database, slow.url)
+        other = await add_endpoint(database, job.tenant_id, quick.url)
+        await fail_job(database, job)
+        (copy,), (told,) = await _of(database, hanging), await _of(database, other)
+        async with running(sender.deliver(copy)):
+            await eventually(lambda: slow.requests)
+
+            await sender.deliver(copy)
+            await sender.deliver(told)
+
+            assert len(slow.requests) == len(quick.requests) == 1
+            _, deferred = await _of(database, hanging)
+            assert (deferred.message, deferred.deferrals) == (copy.message, 1)
+            (row,) = await rows(database, "SELECT * FROM webhook_delivery WHERE endpoint_id = :id", id=hanging.id)
+            assert (row["status"], row["attempt"], row["history"]) == ("pending", 0, [])
+
+
+async def test_a_notice_whose_message_the_broker_lost_is_issued_again_less_often_each_time(database, environment):
+    """P2: a telling that is owed has a message on its way or a due time."""
+    await _told(database, "https://example.com")
+    rules = JobRules(publisher_settings(environment), database, {})
+    healed = []
+    for minutes in (5, 15, 15, 35):
+        await change(database, "DELETE FROM outbox_event")
+        await change(
+            database, "UPDATE webhook_delivery SET issued_at = now() - :age * interval '1 minute'", age=minutes
+        )
+        healed.append(await rules.silent_notices())
+
+    assert healed == [0, 1, 0, 1]
+    (copy,) = await owed(database)
+    assert (copy.message.series, copy.message.attempt) == (1, 1)
+
+
+async def test_a_notice_that_is_owed_by_the_outbox_is_not_forgotten(database, environment):
+    """Behind a broker that is down it waits as long as it takes."""
+    await _told(database, "https://example.com")
+    await change(database, "UPDATE webhook_delivery SET issued_at = now() - interval '1 day'")
+
+    assert await JobRules(publisher_settings(environment), database, {}).silent_notices() == 0

@@ -13,7 +13,7 @@ from standardwebhooks import Webhook
 
 from schema.db import webhook_endpoints
 from schema.db.engine import Database
-from schema.db.wake import Waker
+from schema.db.webhook_deliveries import Copy
 from schema.db.webhook_endpoints import NewEndpoint
 from schema.domain import moves
 from schema.domain.errors import ErrorCode
@@ -86,10 +86,10 @@ async def fail_job(database: Database, job: AcceptedJob) -> None:
     assert await write(database, moves.fail(claimed.claim, code, closes=AttemptOutcome.PERMANENT)) == [True]
 
 
-async def owed(database: Database) -> list[NoticeMessage]:
+async def owed(database: Database) -> list[Copy]:
     """Return the notices that the outbox owes, oldest first."""
-    found = await rows(database, "SELECT payload FROM outbox_event WHERE kind = 'notice' ORDER BY id")
-    return [message_of(row["payload"]) for row in found]
+    found = await rows(database, "SELECT payload, deferrals FROM outbox_event WHERE kind = 'notice' ORDER BY id")
+    return [Copy(message_of(row["payload"]), row["deferrals"]) for row in found]
 
 
 def message_of(payload: Any) -> NoticeMessage:
@@ -107,19 +107,23 @@ async def courier(
     timeout_seconds: float = 20.0,
     ca_file: str = "",
     vault: Vault = VAULT,
+    share: int = 8,
 ) -> AsyncIterator[Courier]:
     """Offer a courier that may go to this machine."""
-    waker = Waker(database)
     transport = Transport(
         resolver=names or Names([]), networks=parse_networks(networks), timeout_seconds=timeout_seconds, ca_file=ca_file
     )
     try:
         yield Courier(
-            database=database, waker=waker, vault=vault, transport=transport, schedule=schedule, clock=SystemClock()
+            database=database,
+            vault=vault,
+            transport=transport,
+            schedule=schedule,
+            share=share,
+            clock=SystemClock(),
         )
     finally:
         await transport.close()
-        await waker.close()
 
 
 def verified(received: Received, secret: str) -> Any:
