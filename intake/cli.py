@@ -13,6 +13,7 @@ from typing import Any, Final
 from pydantic import SecretStr, ValidationError
 from rich.console import Console
 
+from intake import webhook_cli
 from intake.client import submissions
 from intake.client.api import FORMATS, ApiClient, ApiError
 from intake.client.printing import print_done, print_job
@@ -27,6 +28,7 @@ EXAMPLES: Final = """examples:
   docstage submit scan.tif --kind summary --languages eng+deu --pages 1-3,5
   docstage status 0190f3a2-…
   docstage result 0190f3a2-… --format markdown
+  docstage webhooks add https://example.com/hooks --event job.completed
   docstage keys create --tenant acme --name laptop
 
 The address and key come from --url and --api-key, or from DOCSTAGE_URL and DOCSTAGE_API_KEY.
@@ -63,6 +65,8 @@ def parser() -> argparse.ArgumentParser:
     reached.add_argument("--api-key", help="API key; better kept in DOCSTAGE_API_KEY, where `ps` does not show it")
     _add_submit(commands.add_parser("submit", parents=[reached], help="submit documents"))
     _add_job_commands(commands, reached)
+    hooks = commands.add_parser("webhooks", help="be told when jobs have ended")
+    webhook_cli.add_commands(hooks, reached, _client)
     _add_keys(commands.add_parser("keys", help="create, list and revoke API keys"))
     return root
 

@@ -123,6 +123,23 @@ class ApiClient:
         """Cancel a job and return it."""
         return _json(await self._patiently(lambda: self.http.post(f"/v1/jobs/{job_id}/cancel")))
 
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Json | None = None,
+        params: Mapping[str, str] | None = None,
+        repeat: bool = True,
+    ) -> Json:
+        """Make a call; one that does something each time it is made is not repeated."""
+
+        async def send() -> httpx.Response:
+            return await self.http.request(method, path, json=body, params=params)
+
+        answer = await (self._patiently(send) if repeat else _once(send))
+        return _json(answer) if answer.content else {}
+
     async def _patiently(self, send: Send) -> httpx.Response:
         """Send until there is an answer that counts.
 
@@ -147,6 +164,22 @@ class ApiClient:
                 raise failure
             await asyncio.sleep(rest)
             pause = min(LONGEST_PAUSE_SECONDS, pause * 2)
+
+
+async def _once(send: Send) -> httpx.Response:
+    """Send once.
+
+    Raises:
+        ApiError: a refusal, or no answer; then it may have been done all the same.
+    """
+    try:
+        answer = await send()
+    except httpx.TransportError as error:
+        code, sentence = "no_answer", f"The service does not answer: {type(error).__name__}"
+        raise ApiError(code, sentence) from None
+    if not answer.is_success:
+        raise refusal(answer)
+    return answer
 
 
 def refusal(answer: httpx.Response) -> ApiError:

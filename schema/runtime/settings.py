@@ -300,3 +300,4 @@ class ClientSettings(Settings):
 
     url: str = Field("http://127.0.0.1:8080", description="Base URL of the HTTP API, for the command line client.")
     api_key: SecretStr = Field(SecretStr(""), description="API key of the command line client.")
+    webhook_secret: SecretStr = Field(SecretStr(""), description="Secret for `docstage webhooks verify`.")

@@ -2,10 +2,6 @@
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Mapping
 from pathlib import Path
 from uuid import UUID
 
@@ -19,9 +15,10 @@ from schema.domain.outcomes import Completed
 from schema.domain.states import Stage
 from schema.wire.messages import StageMessage
 from tests.support.api import PDF
+from tests.support.command import docstage
 from tests.support.eventually import eventually
 from tests.support.factories import LEASE, rows
-from tests.support.system import ROOT, System
+from tests.support.system import System
 
 RESULT = {
     "version": 1,
@@ -34,20 +31,6 @@ RESULT = {
     "contract": None,
     "summary": None,
 }
-
-
-async def docstage(environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the client as a user does."""
-    return await asyncio.to_thread(
-        subprocess.run,
-        [sys.executable, "-m", "intake.cli", *arguments],
-        cwd=ROOT,
-        env={**os.environ, "COLUMNS": "200", **environment},  # noqa: TID251 - PATH and the like
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
 
 @pytest.fixture
