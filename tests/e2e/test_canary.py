@@ -9,8 +9,10 @@ import pytest
 from tests.support import documents
 from tests.support.eventually import eventually
 from tests.support.factories import rows
+from tests.support.receiver import Receiver, answer, receiving
 from tests.support.spy import spy
 from tests.support.system import System
+from tests.support.webhooks import HOOKS
 
 CANARY = "xylophone7quartz"
 NAME = f"{CANARY}.pdf"
@@ -21,28 +23,47 @@ CONTENT_TABLES = {"document", "page_text", "stage_output", "result"}
 @pytest.fixture(scope="module")
 async def running(system: System) -> System:
     """Everything, and a listener on every exchange."""
-    await system.start_all(DOCSTAGE_LOG_LEVEL="DEBUG", DOCSTAGE_RETRY_ATTEMPTS="2")
+    settings = {"DOCSTAGE_LOG_LEVEL": "DEBUG", "DOCSTAGE_RETRY_ATTEMPTS": "2", **HOOKS}
+    await system.start_all(**settings)
+    await system.start(system.process("deliver", "stages", "deliver", **settings))
     return system
 
 
 async def test_content_stays_where_it_belongs(running):
-    """Messages, logs, metrics, status and dead letters of good, bad and given-up documents are clean."""
-    async with spy(running.environment["DOCSTAGE_AMQP_URL"]) as messages:
+    """Messages, webhooks, logs, metrics, status and dead letters of good, bad and given-up documents are clean."""
+    async with spy(running.environment["DOCSTAGE_AMQP_URL"]) as messages, receiving() as receiver:
+        receiver.answering = lambda _: answer(200, body=CANARY.encode(), X_Word=CANARY)
+        await _add_endpoint(running, receiver)
         good = await running.submit(documents.pdf(f"The word is {CANARY}."), name=NAME, client_tag="tag")
         bad = await running.submit(b"%PDF-1.7 " + CANARY.encode(), name=NAME)
         lost = await running.submit(f"The word is {CANARY}.".encode(), name=NAME, kind="summary")
         jobs = [await running.finished(job_id) for job_id in (good, bad, lost)]
         given_up = await _give_up(running)
         heard = await eventually(lambda: messages if any(b"dead_letter_id" in body for body, _ in messages) else None)
+        await eventually(lambda: len({told.id for told in receiver.requests}) == 4)
+        await eventually(lambda: _all_told(running))
 
     assert CANARY in (await _text(running, good))
     assert len(heard) >= 9
+    assert any(b"endpoint_id" in body for body, _ in heard)
     assert CANARY not in repr(heard)
+    assert {told.json["type"] for told in receiver.requests} == {"job.completed", "job.failed"}
+    assert CANARY not in repr(receiver.requests)
     assert CANARY not in json.dumps([*jobs, given_up])
     assert CANARY not in running.logs()
-    for name in ("intake", "publisher", "broken"):
+    for name in ("intake", "publisher", "broken", "deliver"):
         assert CANARY not in await running.processes[name].metrics()
     assert await _tables_with(running, CANARY) <= CONTENT_TABLES
+
+
+async def _add_endpoint(system: System, receiver: Receiver) -> None:
+    async with system.client() as client:
+        added = await client.post("/v1/webhooks", json={"url": receiver.url})
+        assert added.status_code == 201, added.text
+
+
+async def _all_told(system: System) -> bool:
+    return await rows(system.database, "SELECT 1 FROM webhook_delivery WHERE status <> 'delivered'") == []
 
 
 async def _text(system: System, job_id: str) -> str:

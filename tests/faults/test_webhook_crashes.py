@@ -1,23 +1,14 @@
 """Processes killed between a job's end and its owner's knowledge of it: told at least once, always under one id."""
 
-import base64
-import secrets
-
 import pytest
 
 from tests.support.eventually import eventually
 from tests.support.factories import rows
 from tests.support.receiver import answer, receiving
 from tests.support.system import System
-from tests.support.webhooks import verified
+from tests.support.webhooks import HOOKS, verified
 
 TEXT = b"Docstage never loses a job.\nIt never leaves one stuck.\n"
-KEY = base64.b64encode(secrets.token_bytes(32)).decode()
-HOOKS = {
-    "DOCSTAGE_WEBHOOK_KEYS": KEY,
-    "DOCSTAGE_WEBHOOK_NETWORKS": "127.0.0.0/8",
-    "DOCSTAGE_WEBHOOK_SCHEDULE_SECONDS": "0.2,0.2,0.2",
-}
 
 
 @pytest.fixture(scope="module")

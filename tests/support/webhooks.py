@@ -1,5 +1,6 @@
 """Endpoints, notices and a courier, for tests of how jobs' ends are told."""
 
+import base64
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -30,7 +31,14 @@ from stages.deliver.transport import Transport
 from tests.support.factories import AcceptedJob, accepted_job, claim, rows, write
 from tests.support.receiver import Received
 
-VAULT = Vault([secrets.token_bytes(32)])
+KEY = secrets.token_bytes(32)
+VAULT = Vault([KEY])
+# The settings with which intake and a sender have a receiver on this machine.
+HOOKS = {
+    "DOCSTAGE_WEBHOOK_KEYS": base64.b64encode(KEY).decode(),
+    "DOCSTAGE_WEBHOOK_NETWORKS": "127.0.0.0/8",
+    "DOCSTAGE_WEBHOOK_SCHEDULE_SECONDS": "0.2,0.2,0.2",
+}
 LOOPBACK = "127.0.0.0/8,::1"
 SCHEDULE = (timedelta(seconds=5), timedelta(minutes=5))
 
