@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.crashes import SENDER_POINTS
 from tests.support.eventually import eventually
 from tests.support.factories import rows
 from tests.support.receiver import answer, receiving
@@ -52,10 +53,11 @@ async def settled(front, job_id):
     return await eventually(look)
 
 
-async def test_a_sender_killed_after_the_post_sends_again_under_the_same_id(front, receiver):
+@pytest.mark.parametrize("point", SENDER_POINTS)
+async def test_a_sender_killed_after_the_post_sends_again_under_the_same_id(front, receiver, point):
     """W14: nobody knows that it was told, so it is told again; the receiver knows it by its id."""
     hook = await endpoint(front, receiver)
-    stages, doomed = front.stages(), sender(front, "doomed", DOCSTAGE_FAILPOINTS="webhook_sent=kill")
+    stages, doomed = front.stages(), sender(front, "doomed", DOCSTAGE_FAILPOINTS=f"{point}=kill")
     await front.start(stages, doomed)
     job_id = await front.submit(TEXT)
     assert await doomed.wait() == -9
