@@ -72,14 +72,14 @@ async def _text(system: System, job_id: str) -> str:
 
 
 async def _give_up(system: System) -> dict[str, object]:
-    """Make a dead letter: a job whose document has gone from the store between its stages."""
+    """Make a dead letter: a job whose document no parser is given the time to read."""
     system.processes["stages"].terminate()
     await system.processes["stages"].wait()
     job_id = await system.submit(f"Never read: {CANARY}. ".encode() * 1000, name=NAME)
-    heir = system.stages("broken", DOCSTAGE_S3_ENDPOINT="http://127.0.0.1:1", DOCSTAGE_RETRY_ATTEMPTS="2")
+    heir = system.stages("broken", DOCSTAGE_QUICK_LIMIT_SECONDS="0.001", DOCSTAGE_RETRY_ATTEMPTS="2")
     await system.start(heir)
     job = await system.finished(job_id)
-    assert job["error"]["code"] == "storage_unavailable"
+    assert job["error"]["code"] == "parser_timeout"
     return job
 
 
