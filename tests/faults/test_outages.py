@@ -10,7 +10,7 @@ from tests.support.aftermath import all_complete, outcomes, pages_kept
 from tests.support.eventually import eventually
 from tests.support.factories import rows
 from tests.support.services import Services
-from tests.support.system import System
+from tests.support.system import Process, System
 
 TEXT = b"Whatever goes away comes back.\n"
 # Beyond what is kept in the database too, so that every stage fetches it from the store.
@@ -58,7 +58,7 @@ async def test_a_store_that_is_away_costs_time_and_no_job(everything, services):
     await asyncio.to_thread(services.s3.stop)
     try:
         stages.resume()
-        await eventually(lambda: _put_off(everything))
+        await eventually(lambda: _paused(stages))
         async with everything.client() as client:
             refused = await client.post("/v1/jobs", data={"kind": "text"}, files={"file": ("t.txt", TEXT)})
         unfinished = await rows(everything.database, "SELECT id FROM job WHERE finished_at IS NULL")
@@ -70,6 +70,6 @@ async def test_a_store_that_is_away_costs_time_and_no_job(everything, services):
     await all_complete(everything, ids)
 
 
-async def _put_off(system: System) -> bool:
-    """Say whether an attempt has met the missing store."""
-    return bool(await rows(system.database, "SELECT 1 FROM stage_attempt WHERE code = 'storage_unavailable'"))
+async def _paused(stages: Process) -> bool:
+    """Say whether the worker has found the store missing."""
+    return 'docstage_stages_paused{code="storage_unavailable"} 1.0' in await stages.metrics()
