@@ -1,6 +1,9 @@
 """A job's end and its notice are one transaction: who has an endpoint is told, and nobody else."""
 
+import asyncio
+
 import pytest
+from sqlalchemy import text
 
 from publisher.rules import JobRules
 from schema.db import stage_runs
@@ -12,6 +15,7 @@ from schema.domain.notices import NoticeType
 from schema.domain.outcomes import Completed
 from schema.domain.states import AttemptOutcome, RunStatus, Stage
 from tests.support.broker import publisher_settings
+from tests.support.eventually import eventually
 from tests.support.factories import accepted_job, claim, rows, write
 from tests.support.protocol import change
 from tests.support.webhooks import add_endpoint, fail_job, owed, told_job
@@ -127,6 +131,24 @@ async def test_a_notice_goes_with_its_transaction(database):
 
     assert await _deliveries(database) == []
     assert await owed(database) == []
+
+
+async def test_an_endpoint_that_is_being_removed_fails_nobodys_outcome(database):
+    """The move waits for the removal and goes on without the endpoint, rather than break a foreign key with it."""
+    job, _ = await told_job(database, URL)
+    claimed = await claim(database, job)
+    move = moves.fail(claimed.claim, ErrorCode.CORRUPT_DOCUMENT, closes=AttemptOutcome.PERMANENT)
+    async with database.transaction() as removing:
+        await removing.execute(text("DELETE FROM webhook_endpoint"))
+        writing = asyncio.create_task(write(database, move))
+        await eventually(lambda: _waits(database))
+
+    assert await writing == [True]
+    assert await _deliveries(database) == []
+
+
+async def _waits(database):
+    return await rows(database, "SELECT 1 FROM pg_locks WHERE NOT granted")
 
 
 async def test_a_job_that_ends_twice_is_two_events(database):

@@ -1,5 +1,6 @@
 """One attempt to tell an endpoint, against a real receiver: what it gets, and what follows from its answer."""
 
+import asyncio
 import re
 import secrets
 from dataclasses import replace
@@ -143,6 +144,35 @@ async def test_a_copy_of_a_message_is_sent_no_second_time_once_its_attempt_is_re
         await sender.deliver(copy)
 
     assert len(receiver.requests) == 1
+
+
+async def test_of_two_senders_of_one_attempt_one_is_written_down(database):
+    """Nobody claims a telling: both may send it under its one id, but it is one attempt and owes one message."""
+    async with receiving() as receiver, courier(database) as one, courier(database) as other:
+        receiver.answering = lambda _: answer(500)
+        _, copy = await _told(database, receiver.url)
+        met = asyncio.Barrier(2)
+        for sender in (one, other):
+            _hold(sender, met)
+
+        await asyncio.gather(one.deliver(copy), other.deliver(copy))
+
+    assert len(receiver.requests) == 2
+    assert len({got.id for got in receiver.requests}) == 1
+    delivery = await _delivery(database)
+    assert (delivery["attempt"], len(delivery["history"])) == (1, 1)
+    assert [one.message.attempt for one in await owed(database)] == [1, 2]
+
+
+def _hold(sender, met):
+    """Let a sender record only when the other has sent as well."""
+    record = sender._record  # noqa: SLF001 - there is no other place between sending and recording
+
+    async def together(attempt):
+        await met.wait()
+        return await record(attempt)
+
+    sender._record = together  # noqa: SLF001 - as above
 
 
 async def test_an_endpoint_that_is_gone_is_disabled(database):
