@@ -16,7 +16,7 @@ from schema.domain.ids import new_id
 from schema.domain.moves import Move
 from schema.domain.notices import notice_of
 from schema.domain.outcomes import Completed
-from schema.domain.states import Event, Lane, Stage
+from schema.domain.states import Event, Lane, RunStatus, Stage
 
 EVENT_TYPES: Mapping[Event, str] = {
     Event.COMPLETED: "stage_completed",
@@ -95,9 +95,6 @@ WITH m AS MATERIALIZED (
 ), detected AS (
     UPDATE document d SET media_type = m.media_type
     FROM moved m WHERE d.job_id = m.job_id AND m.media_type <> d.media_type
-), swept AS (
-    DELETE FROM page_text p USING moved m
-    WHERE p.job_id = m.job_id AND m.stage = 'extract' AND m.status IN ('done', 'cancelled')
 ), jobs AS (
     UPDATE job j SET
         state = m.state, current_stage = coalesce(m.opens_stage, m.stage), error = m.error,
@@ -138,6 +135,9 @@ WITH m AS MATERIALIZED (
 SELECT number FROM moved
 """)
 
+# A statement of its own: a page that was being kept while the move waited for its run is not in the move's snapshot.
+_SWEEP_PAGES = text("DELETE FROM page_text WHERE job_id = ANY(CAST(:jobs AS uuid[]))")
+
 
 async def apply(
     conn: AsyncConnection, moves: Sequence[Move], *, outputs: Sequence[StoredOutput | None] = ()
@@ -160,7 +160,15 @@ async def apply(
     ]
     answer = await conn.execute(_APPLY, {"moves": json.dumps(rows, ensure_ascii=False, allow_nan=False)})
     written = set(answer.scalars())
+    over = [move.job_id for number, move in enumerate(moves) if number in written and _needs_no_pages(move)]
+    if over:
+        await conn.execute(_SWEEP_PAGES, {"jobs": over})
     return [number in written for number in range(len(moves))]
+
+
+def _needs_no_pages(move: Move) -> bool:
+    """Say whether nobody will go on behind the pages that are kept of the move's run."""
+    return move.stage is Stage.EXTRACT and move.status in {RunStatus.DONE, RunStatus.CANCELLED}
 
 
 async def lock_and_apply(
