@@ -6,7 +6,7 @@ COMPILE = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-has
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help run stop demo status logs env setup venv check test bench eval docs lock clean
+.PHONY: help run stop demo status logs env setup venv check test bench figures eval docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ test: setup ## all tests: unit, integration, faults, e2e
 
 bench: setup ## measure throughput and latency
 	$(BIN)/python -m tests.bench
+
+figures: setup ## measure how long a job waits when a worker, a machine or a service dies
+	$(BIN)/python -m tests.figures
 
 eval: setup ## CORPUS=DIR [OUT=FILE] [COMPARE=FILE]: send a corpus through the running Docstage, score results
 	$(BIN)/python -m tests.evaluation $(CORPUS) $(if $(OUT),--out $(OUT)) $(if $(COMPARE),--compare $(COMPARE)) \
