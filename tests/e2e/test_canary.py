@@ -76,7 +76,7 @@ async def _give_up(system: System) -> dict[str, object]:
     system.processes["stages"].terminate()
     await system.processes["stages"].wait()
     job_id = await system.submit(f"Never read: {CANARY}. ".encode() * 1000, name=NAME)
-    heir = system.stages("broken", DOCSTAGE_QUICK_LIMIT_SECONDS="0.001", DOCSTAGE_RETRY_ATTEMPTS="2")
+    heir = system.stages("broken", DOCSTAGE_QUICK_LIMIT_SECONDS="0.000001", DOCSTAGE_RETRY_ATTEMPTS="2")
     await system.start(heir)
     job = await system.finished(job_id)
     assert job["error"]["code"] == "parser_timeout"

@@ -39,7 +39,7 @@ async def prometheus(system: System) -> AsyncIterator[httpx.AsyncClient]:
 async def _fail_one(system: System) -> None:
     """Give a job up after its retries, for want of time to read it, and leave a worker waiting for the object store."""
     system.processes["stages"].kill()
-    limits = {"DOCSTAGE_TEXT_LIMIT_SECONDS": "0.001", "DOCSTAGE_RETRY_ATTEMPTS": "2"}
+    limits = {"DOCSTAGE_TEXT_LIMIT_SECONDS": "0.000001", "DOCSTAGE_RETRY_ATTEMPTS": "2"}
     hurried = system.stages("stages", "extract", "normalize", "persist", **limits)
     cut_off = system.stages("cut_off", "validate", DOCSTAGE_S3_ENDPOINT="http://127.0.0.1:1")
     await system.start(hurried, cut_off)
