@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from starlette.responses import JSONResponse
 
+from schema.domain.kinds import ACCEPTED
+
 MEDIA_TYPE: Final = "application/problem+json"
 
 
@@ -84,9 +86,7 @@ REFUSALS: Final[Mapping[ProblemCode, Refusal]] = {
     ProblemCode.EXPIRED: Refusal(HTTPStatus.GONE, "The job is older than jobs are kept."),
     ProblemCode.DOCUMENT_TOO_LARGE: Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The file is too large."),
     ProblemCode.NOT_MULTIPART: Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "A job is submitted as multipart/form-data."),
-    ProblemCode.UNSUPPORTED_TYPE: Refusal(
-        HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "The file is not PDF, DOCX, PNG, JPEG, TIFF, WebP or plain text."
-    ),
+    ProblemCode.UNSUPPORTED_TYPE: Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"The file is not {ACCEPTED}."),
     ProblemCode.INVALID_PARAMETER: Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "A parameter does not have a valid value."),
     ProblemCode.EMPTY_DOCUMENT: Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "The file is empty."),
     ProblemCode.LANGUAGE_UNAVAILABLE: Refusal(

@@ -49,6 +49,7 @@ class ErrorView(View):
     detail: str
     stage: Stage
     retryable: bool
+    limit_name: str | None = None
     limit: int | None = None
     actual: int | None = None
     pages: list[int] | None = None
@@ -139,6 +140,7 @@ class LimitsView(View):
     languages: list[str] | None
     ocr: list[OcrMode]
     document: dict[str, int]
+    parser: dict[str, int | float]
     default_deadline_seconds: int
     max_deadline_seconds: int
     retention_seconds: int
@@ -195,6 +197,7 @@ def error_view(error: Mapping[str, Any], stage: Stage) -> ErrorView:
         detail=meaning.sentence,
         stage=Stage(error.get("stage", stage)),
         retryable=meaning.retryable,
+        limit_name=error.get("limit_name"),
         limit=error.get("limit"),
         actual=error.get("actual"),
         pages=error.get("pages"),

@@ -64,6 +64,7 @@ def _sandbox_settings(settings: StagesSettings, lane: Lane, plan: LanePlan) -> S
         scratch_dir=settings.scratch_dir / lane.value,
         children=settings.child_processes,
         memory_bytes=settings.child_memory_bytes,
+        scratch_bytes=settings.child_scratch_bytes,
         cpu_seconds=math.ceil(plan.budget.total_seconds),
         documents_per_child=settings.child_documents,
     )

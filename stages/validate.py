@@ -17,6 +17,7 @@ from stages.work import Checkpoint, Documents, Work
 
 OPERATION: Final = "inspect"
 TYPE_MISMATCH: Final = "type_mismatch"
+FIRST_PICTURE_ONLY: Final = "first_picture_only"
 
 # Says nothing about the content, so nothing can contradict it.
 _NEUTRAL: Final = frozenset({"", "application/octet-stream", "binary/octet-stream", "application/zip"})
@@ -25,6 +26,7 @@ _ALIASES: Final[Mapping[str, MediaType]] = {
     "image/pjpeg": MediaType.JPEG,
     "image/tif": MediaType.TIFF,
     "application/x-pdf": MediaType.PDF,
+    "image/heif": MediaType.HEIC,
 }
 
 
@@ -32,7 +34,8 @@ class Facts(BaseModel):
     """What validate found out; its output, and extract's input.
 
     Shape: ``pages_total`` counts the document's pages, ``pages_wanted`` those that the client asked for;
-    ``recognition`` says whether pages have to be recognized from their picture.
+    ``recognition`` says whether pages have to be recognized from their picture, ``animation`` whether there are
+    pictures beyond the first, which is the page.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -41,6 +44,7 @@ class Facts(BaseModel):
     pages_total: int = Field(ge=1)
     pages_wanted: int = Field(ge=1)
     recognition: bool
+    animation: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +73,13 @@ class ValidateStage:
                 OPERATION, request, budget=self.budget, blob=supply.blob, scratch=supply.scratch
             )
         facts = read_facts(answer)
-        contradicted = contradicts(work.document.declared_type, facts.media_type)
+        told = (
+            (TYPE_MISMATCH, contradicts(work.document.declared_type, facts.media_type)),
+            (FIRST_PICTURE_ONLY, facts.animation),
+        )
         return Completed(
             output=facts.model_dump(mode="json"),
-            warnings=(Warning_(TYPE_MISMATCH),) if contradicted else (),
+            warnings=tuple(Warning_(code) for code, applies in told if applies),
             lane=Lane.EXTRACT_OCR if facts.recognition else Lane.EXTRACT_TEXT,
             media_type=facts.media_type.value,
             pages_total=facts.pages_wanted,

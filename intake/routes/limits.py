@@ -24,6 +24,7 @@ async def limits(intake: Intake, tenant: Tenant) -> Response:
         languages=sorted(acceptance.bounds.languages) or None,
         ocr=list(OcrMode),
         document=settings.document_limits().as_json(),
+        parser=settings.parser_limits(),
         default_deadline_seconds=acceptance.bounds.default_deadline_seconds,
         max_deadline_seconds=acceptance.bounds.max_deadline_seconds,
         retention_seconds=int(acceptance.retention.total_seconds()),

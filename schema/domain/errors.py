@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from schema.domain.kinds import ACCEPTED
+from schema.domain.limits import LimitName
+
 
 class Category(StrEnum):
     """What kind of thing went wrong, and so whose turn it is."""
@@ -29,7 +32,9 @@ class ErrorCode(StrEnum):
     LANGUAGE_UNAVAILABLE = "language_unavailable"
     PAGE_FAILED = "page_failed"
     PAGE_OUT_OF_RANGE = "page_out_of_range"
+    PAGE_TOO_LONG = "page_too_long"
     MEMORY_LIMIT = "memory_limit"
+    SCRATCH_LIMIT = "scratch_limit"
     DOCUMENT_GONE = "document_gone"
     PARSER_CRASHED = "parser_crashed"
     PARSER_TIMEOUT = "parser_timeout"
@@ -57,7 +62,7 @@ class Meaning:
 MEANINGS: dict[ErrorCode, Meaning] = {
     ErrorCode.UNSUPPORTED_TYPE: Meaning(
         Category.DOCUMENT,
-        "The file is of a type that is not accepted; send PDF, DOCX, PNG, JPEG, TIFF, WebP or plain text.",
+        f"The file is of a type that is not accepted; send {ACCEPTED}.",
     ),
     ErrorCode.PASSWORD_REQUIRED: Meaning(
         Category.DOCUMENT, "The file needs a password to be opened; send it without one."
@@ -80,6 +85,10 @@ MEANINGS: dict[ErrorCode, Meaning] = {
     ErrorCode.PAGE_OUT_OF_RANGE: Meaning(Category.DOCUMENT, "The requested pages are not in the document."),
     ErrorCode.MEMORY_LIMIT: Meaning(
         Category.LIMIT, "Reading the document needs more memory than allowed; send it in parts."
+    ),
+    ErrorCode.PAGE_TOO_LONG: Meaning(Category.LIMIT, "A page has more text than allowed."),
+    ErrorCode.SCRATCH_LIMIT: Meaning(
+        Category.LIMIT, "Reading the document needs more room for temporary files than allowed; send it in parts."
     ),
     ErrorCode.DOCUMENT_GONE: Meaning(Category.DOCUMENT, "The stored document is no longer there."),
     ErrorCode.PARSER_CRASHED: Meaning(Category.WORKER, "The process reading the document crashed.", retryable=True),
@@ -113,27 +122,15 @@ MEANINGS: dict[ErrorCode, Meaning] = {
 }
 
 
-class DocumentLimit(StrEnum):
-    """Names of limits as they stand in an error's ``limit_name``."""
-
-    PAGES = "pages"
-    PIXELS = "pixels"
-    INFLATED_BYTES = "inflated_bytes"
-    ENTRIES = "entries"
-    RATIO = "ratio"
-    DEPTH = "depth"
-    MEMORY_BYTES = "memory_bytes"
-    SECONDS = "seconds"
-
-
 class StageError(Exception):
     """A failure that a stage understands; only its code and numbers travel on, never a library's text.
 
     Args:
         code: the stable code.
-        limit: the limit that was hit, in the unit of the code's sentence, when there is one.
-        actual: what the document has instead.
+        limit: the limit that was hit, in the unit of its name, when there is one.
+        actual: what the document has instead, or had when it was stopped.
         pages: page numbers (from 1) that are concerned.
+        limit_name: which limit it was, where it is a setting.
     """
 
     def __init__(
@@ -143,6 +140,7 @@ class StageError(Exception):
         limit: int | None = None,
         actual: int | None = None,
         pages: tuple[int, ...] = (),
+        limit_name: LimitName | None = None,
     ) -> None:
         """Keep the code and the numbers."""
         super().__init__(code.value)
@@ -150,6 +148,7 @@ class StageError(Exception):
         self.limit = limit
         self.actual = actual
         self.pages = pages
+        self.limit_name = limit_name
 
 
 class PermanentError(StageError):

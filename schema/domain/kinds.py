@@ -1,6 +1,7 @@
 """What can be asked of a document, and in which form documents come."""
 
 from enum import StrEnum
+from typing import Final
 
 
 class Kind(StrEnum):
@@ -21,9 +22,14 @@ class MediaType(StrEnum):
     JPEG = "image/jpeg"
     TIFF = "image/tiff"
     WEBP = "image/webp"
+    HEIC = "image/heic"
     TEXT = "text/plain"
 
     @property
     def is_image(self) -> bool:
         """Whether its pages are pictures."""
         return self.value.startswith("image/")
+
+
+ACCEPTED: Final = "PDF, DOCX, PNG, JPEG, TIFF, WebP, HEIC or plain text"
+"""The accepted types as people call them."""

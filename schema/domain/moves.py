@@ -220,10 +220,15 @@ def _letter(outcome: Outcome) -> LetterReason:
 
 
 def _numbers(outcome: Outcome | None) -> dict[str, Any]:
-    """Return the limit, actual value and pages of a permanent failure, where there are any."""
+    """Return the limit with its name, the actual value and the pages of a permanent failure, where there are any."""
     if not isinstance(outcome, Permanent):
         return {}
-    named = {"limit": outcome.limit, "actual": outcome.actual, "pages": list(outcome.pages) or None}
+    named = {
+        "limit_name": outcome.limit_name,
+        "limit": outcome.limit,
+        "actual": outcome.actual,
+        "pages": list(outcome.pages) or None,
+    }
     return {name: value for name, value in named.items() if value is not None}
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from schema.domain.errors import ErrorCode, PermanentError, TransientError
+from schema.domain.limits import LimitName
 from schema.domain.states import Lane
 
 
@@ -51,6 +52,7 @@ class Permanent:
     limit: int | None = None
     actual: int | None = None
     pages: tuple[int, ...] = field(default=())
+    limit_name: LimitName | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,9 @@ Outcome = Completed | Failure
 def classify(error: BaseException) -> Failure:
     """Turn what a handler raised into the owned type; whatever is not owned is ``Unknown``."""
     if isinstance(error, PermanentError):
-        return Permanent(error.code, limit=error.limit, actual=error.actual, pages=error.pages)
+        return Permanent(
+            error.code, limit=error.limit, actual=error.actual, pages=error.pages, limit_name=error.limit_name
+        )
     if isinstance(error, TransientError):
         return Transient(error.code, retry_after_seconds=error.retry_after_seconds)
     return Unknown(type(error).__name__)

@@ -10,7 +10,10 @@ ZIP: Final = b"PK\x03\x04"
 OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 PDF_WINDOW: Final = 1024
 
-_PDF = re.compile(rb"%PDF-\d")
+# At the very beginning the mark is enough; further on it may be a text's words about it.
+_PDF = re.compile(rb"\A\s*%PDF-|%PDF-\d")
+# The first box of a photograph from a phone, after its length. Brands of films and of AVIF are others.
+_HEIC = re.compile(rb"ftyp(?:hei[cxms]|hev[cxms]|mif1|msf1)")
 # The headers of four TIFF flavours: little and big endian, classic and BigTIFF.
 _MAGIC: Final[tuple[tuple[bytes, MediaType], ...]] = (
     (b"\x89PNG\r\n\x1a\n", MediaType.PNG),
@@ -46,6 +49,8 @@ def sniff(head: bytes) -> MediaType | None:
             return media_type
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return MediaType.WEBP
+    if _HEIC.match(head, 4):
+        return MediaType.HEIC
     if _PDF.search(head, 0, PDF_WINDOW):
         return MediaType.PDF
     return MediaType.TEXT if text_encoding(head) else None

@@ -90,7 +90,7 @@ def prepare_stages(lanes: Iterable[Lane]) -> None:
     _zero(TAKEOVERS, stages, ["lock_free", "lease_expired"])
     for counter in (FENCED, RELEASES, IN_FLIGHT):
         _zero(counter, stages)
-    _zero(CHILD_KILLS, ["timeout", "silence", "memory", "crash", "cancelled", "recycled"])
+    _zero(CHILD_KILLS, ["timeout", "silence", "memory", "scratch", "crash", "cancelled", "recycled"])
     _zero(PAGES, ["text_layer", "ocr", "docx", "text", "failed"] if Stage.EXTRACT.value in stages else [])
 
 

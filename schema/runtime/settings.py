@@ -5,6 +5,7 @@
 
 import base64
 import sys
+from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
 from typing import Final, Self
@@ -101,26 +102,62 @@ class ProcessSettings(CrashSettings):
 
 
 class LimitSettings(Settings):
-    """What a document may be; intake and stages must be given the same."""
+    """What a document may be and reading it may cost; intake and stages must be given the same."""
 
     max_upload_bytes: int = Field(100 << 20, ge=1, description="Largest document, counted while it is read.")
     max_pages: int = Field(1000, ge=1, description="Most pages of a document.")
+    max_frames: int = Field(1000, ge=1, description="Most pages of a TIFF.")
     max_pixels: int = Field(100_000_000, ge=1, description="Most pixels of a picture or a rendered page.")
+    max_side: int = Field(
+        32_767, ge=100, le=32_767, description="Most pixels of a picture's longer side; more Tesseract does not take."
+    )
     max_entries: int = Field(10_000, ge=1, description="Most entries of a DOCX archive.")
     max_ratio: int = Field(150, ge=2, description="Largest ratio of inflated to packed bytes in a DOCX.")
+    max_depth: int = Field(
+        200, ge=10, le=250, description="Deepest nesting of elements in a DOCX; parsers walk no deeper than 250."
+    )
     max_inflated_bytes: int = Field(512 << 20, ge=1, description="Most bytes a DOCX may inflate to, counted.")
+    max_part_bytes: int = Field(64 << 20, ge=1, description="Most bytes one part of a DOCX may inflate to.")
+    max_page_chars: int = Field(1_000_000, ge=1, description="Most characters of one page's text layer.")
+    max_attachment_bytes: int = Field(
+        10 << 20, ge=0, description="Largest electronic invoice inside a PDF; a larger one is not looked at."
+    )
+    child_memory_bytes: int = Field(2 << 30, ge=1 << 28, description="Memory one parser and its tools may use.")
+    child_scratch_bytes: int = Field(
+        1 << 30, ge=1 << 20, description="Room for temporary files of one parser, its document among them."
+    )
+    scan_limit_seconds: float = Field(900, gt=0, description="Longest time extract may read one scanned document.")
+    text_limit_seconds: float = Field(
+        180, gt=0, description="Longest time extract may read one document with a text layer."
+    )
+    quick_limit_seconds: float = Field(
+        120, gt=0, description="Longest time validate or normalize may work on one document."
+    )
+    silence_seconds: float = Field(120, gt=0, description="Longest time in which no page is finished.")
+
+    @model_validator(mode="after")
+    def _scratch_holds_a_document(self) -> Self:
+        """Refuse a size of documents for which there would be no room."""
+        if self.max_upload_bytes >= self.child_scratch_bytes:
+            message = "child_scratch_bytes must be larger than max_upload_bytes"
+            raise ValueError(message)
+        return self
 
     def document_limits(self) -> DocumentLimits:
         """Return the limits as parsers take them."""
-        return DocumentLimits(
-            max_bytes=self.max_upload_bytes,
-            max_pages=self.max_pages,
-            max_frames=self.max_pages,
-            max_pixels=self.max_pixels,
-            max_entries=self.max_entries,
-            max_ratio=self.max_ratio,
-            max_inflated_bytes=self.max_inflated_bytes,
-        )
+        names = {field.name for field in fields(DocumentLimits)} - {"max_bytes"}
+        return DocumentLimits(max_bytes=self.max_upload_bytes, **{name: getattr(self, name) for name in names})
+
+    def parser_limits(self) -> dict[str, int | float]:
+        """Return what reading one document may cost, as ``GET /v1/limits`` shows it."""
+        return {
+            "child_memory_bytes": self.child_memory_bytes,
+            "child_scratch_bytes": self.child_scratch_bytes,
+            "scan_limit_seconds": self.scan_limit_seconds,
+            "text_limit_seconds": self.text_limit_seconds,
+            "quick_limit_seconds": self.quick_limit_seconds,
+            "silence_seconds": self.silence_seconds,
+        }
 
 
 class LossSettings(Settings):
@@ -195,14 +232,6 @@ class StagesSettings(DatabaseSettings, BrokerSettings, StoreSettings, LimitSetti
     """The consumers."""
 
     lease_seconds: float = Field(60, ge=1, description="How long a claim lasts without a heartbeat.")
-    scan_limit_seconds: float = Field(900, gt=0, description="Longest time extract may read one scanned document.")
-    text_limit_seconds: float = Field(
-        180, gt=0, description="Longest time extract may read one document with a text layer."
-    )
-    quick_limit_seconds: float = Field(
-        120, gt=0, description="Longest time validate or normalize may work on one document."
-    )
-    silence_seconds: float = Field(120, gt=0, description="Longest time in which no page is finished.")
     grace_seconds: float = Field(20, ge=0, description="On SIGTERM, time to finish before claims are released.")
     consumer_timeout_seconds: float = Field(1800, gt=0, description="RabbitMQ's consumer_timeout, as configured.")
     retry_base_seconds: float = Field(
@@ -217,7 +246,6 @@ class StagesSettings(DatabaseSettings, BrokerSettings, StoreSettings, LimitSetti
     inline_bytes: int = Field(65536, ge=0, description="Larger stage outputs go to the object store.")
     scratch_dir: Path = Field(Path("/tmp/docstage"), description="Temporary files.")  # noqa: S108 - a default
     child_processes: int = Field(2, ge=1, description="Parser processes at once per worker.")
-    child_memory_bytes: int = Field(2 << 30, ge=1 << 28, description="Memory one parser and its tools may use.")
     child_documents: int = Field(200, ge=1, description="Documents after which a parser process is replaced.")
 
     @property

@@ -5,13 +5,12 @@ and explicit page breaks; a file without either is one page.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from lxml import etree
 
 from schema.domain.errors import ErrorCode, PermanentError
-from schema.domain.limits import DocumentLimits
+from schema.domain.limits import DocumentLimits, LimitName
 from schema.wire.results import PageSource
 from stages.adapters.clean import clean
 from stages.adapters.numbering import VAL, Numbering, W, read_numbering
@@ -46,13 +45,14 @@ class DocxReader:
         """
         package = Package(source, limits)
         try:
-            with _too_deep_is_corrupt():
-                lines = Story(package).lines()
+            lines = Story(package).lines()
         finally:
             package.close()
         self._pages = [part for page in paginate(lines) for part in split_long(page, limits.max_page_chars)]
         if self.pages > limits.max_pages:
-            raise PermanentError(ErrorCode.TOO_MANY_PAGES, limit=limits.max_pages, actual=self.pages)
+            raise PermanentError(
+                ErrorCode.TOO_MANY_PAGES, limit=limits.max_pages, actual=self.pages, limit_name=LimitName.PAGES
+            )
 
     @property
     def pages(self) -> int:
@@ -318,12 +318,3 @@ def _kind(section: etree._Element) -> str:
     """Say how a section begins."""
     kind = section.find(f"{W}type")
     return "nextPage" if kind is None else kind.get(VAL, "nextPage")
-
-
-@contextmanager
-def _too_deep_is_corrupt() -> Iterator[None]:
-    """Refuse a document nested more deeply than can be walked."""
-    try:
-        yield
-    except RecursionError:
-        raise PermanentError(ErrorCode.CORRUPT_DOCUMENT) from None

@@ -6,16 +6,18 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import BinaryIO, Final
 from urllib.parse import unquote
 
 from lxml import etree
 
 from schema.domain.errors import ErrorCode, PermanentError
-from schema.domain.limits import MIB, DocumentLimits
+from schema.domain.limits import MIB, DocumentLimits, LimitName
 from stages.adapters.source import Source, is_damage
 
 _CHUNK_BYTES: Final = 64 * 1024
+_COUNTED_BYTES: Final = 1 * MIB
+_ENTRY: Final = b"PK\x01\x02"
 # Small parts may be packed as tightly as they like; a few kilobytes of spaces are no bomb.
 _RATIO_GRACE_BYTES: Final = 4 * MIB
 _CONTENT_TYPES: Final = "[content_types].xml"
@@ -58,11 +60,15 @@ class Package:
         """
         self._limits = limits
         self._inflated = 0
+        self._has_deeper = etree.XPath(f"boolean({'/*' * (limits.max_depth + 1)})")
         self._stream = source.open()
+        _check_entries(self._stream, limits.max_entries)
         with _zip_errors():
             self._archive = zipfile.ZipFile(self._stream)
         self._entries = {entry.filename.lower(): entry for entry in self._archive.infolist()}
-        _check_directory(self._archive.infolist(), limits)
+        declared = sum(entry.file_size for entry in self._archive.infolist())
+        if declared > limits.max_inflated_bytes:
+            raise _bomb(LimitName.INFLATED_BYTES, limits.max_inflated_bytes, declared)
 
     def close(self) -> None:
         """Let go of the archive."""
@@ -105,8 +111,8 @@ class Package:
         """Parse a part; ``None`` when there is no such part.
 
         Raises:
-            PermanentError: ``corrupt_document``, also for a DTD, which no office file has: refusing it
-                leaves no entity to expand and none to fetch.
+            PermanentError: ``archive_bomb``, or ``corrupt_document``, also for a DTD, which no office file has:
+                refusing it leaves no entity to expand and none to fetch.
         """
         data = self._part(name)
         if data is None:
@@ -123,11 +129,25 @@ class Package:
         )
         try:
             root = etree.fromstring(data, parser)
-        except (etree.XMLSyntaxError, ValueError):
+        except etree.XMLSyntaxError as error:
+            raise self._refusal(error) from None
+        except ValueError:
             raise PermanentError(ErrorCode.CORRUPT_DOCUMENT) from None
         if root.getroottree().docinfo.internalDTD is not None:
             raise PermanentError(ErrorCode.CORRUPT_DOCUMENT)
+        if self._has_deeper(root):
+            raise self._too_deep()
         return root
+
+    def _refusal(self, error: etree.XMLSyntaxError) -> PermanentError:
+        """Tell damage from what is beyond the parser's own limits: depth, entities in entities, text of 10 MB."""
+        if getattr(error, "code", None) != etree.ErrorTypes.ERR_RESOURCE_LIMIT:
+            return PermanentError(ErrorCode.CORRUPT_DOCUMENT)
+        return self._too_deep() if "Excessive depth" in str(error.msg) else PermanentError(ErrorCode.ARCHIVE_BOMB)
+
+    def _too_deep(self) -> PermanentError:
+        """Return the error for elements nested too deeply; nobody counts how deeply."""
+        return _bomb(LimitName.DEPTH, self._limits.max_depth, self._limits.max_depth + 1)
 
     def _part(self, name: str) -> bytes | None:
         """Unpack a part, counting."""
@@ -148,25 +168,30 @@ class Package:
         """Stop unpacking at the first limit that is passed."""
         limits = self._limits
         if self._inflated > limits.max_inflated_bytes:
-            raise _bomb(limits.max_inflated_bytes, self._inflated)
+            raise _bomb(LimitName.INFLATED_BYTES, limits.max_inflated_bytes, self._inflated)
         if part_bytes > limits.max_part_bytes:
-            raise _bomb(limits.max_part_bytes, part_bytes)
+            raise _bomb(LimitName.PART_BYTES, limits.max_part_bytes, part_bytes)
         if part_bytes > _RATIO_GRACE_BYTES and part_bytes > packed_bytes * limits.max_ratio:
-            raise _bomb(limits.max_ratio, part_bytes // max(packed_bytes, 1))
+            raise _bomb(LimitName.RATIO, limits.max_ratio, part_bytes // max(packed_bytes, 1))
 
 
-def _check_directory(entries: list[zipfile.ZipInfo], limits: DocumentLimits) -> None:
-    """Refuse an archive that by its own account is too large."""
-    if len(entries) > limits.max_entries:
-        raise _bomb(limits.max_entries, len(entries))
-    declared = sum(entry.file_size for entry in entries)
-    if declared > limits.max_inflated_bytes:
-        raise _bomb(limits.max_inflated_bytes, declared)
+def _check_entries(stream: BinaryIO, most: int) -> None:
+    """Refuse an archive with too many entries before its directory is read: a million of them fill the memory.
+
+    How many there are is counted by their marks, and not taken from what the archive says.
+    """
+    found, tail = 0, b""
+    while chunk := stream.read(_COUNTED_BYTES):
+        found += (tail + chunk).count(_ENTRY)
+        tail = chunk[1 - len(_ENTRY) :]
+        if found > most:
+            raise _bomb(LimitName.ENTRIES, most, found)
+    stream.seek(0)
 
 
-def _bomb(limit: int, actual: int) -> PermanentError:
+def _bomb(name: LimitName, limit: int, actual: int) -> PermanentError:
     """Return the error for an archive that unpacks to too much."""
-    return PermanentError(ErrorCode.ARCHIVE_BOMB, limit=limit, actual=actual)
+    return PermanentError(ErrorCode.ARCHIVE_BOMB, limit=limit, actual=actual, limit_name=name)
 
 
 def _resolve(folder: str, target: str) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from schema.domain.errors import ErrorCode, PermanentError, StageError, TransientError
+from schema.domain.limits import LimitName
 from schema.wire.results import PageSource
 
 Word = tuple[str, float, float, float, float, float, int]
@@ -17,22 +18,29 @@ class PageError(Exception):
         code: what the job fails with when all its pages are like this one.
         limit: the limit that the page exceeds, when there is one.
         actual: what it has instead.
+        limit_name: which limit it is.
     """
 
     def __init__(
-        self, code: ErrorCode = ErrorCode.CORRUPT_DOCUMENT, *, limit: int | None = None, actual: int | None = None
+        self,
+        code: ErrorCode = ErrorCode.CORRUPT_DOCUMENT,
+        *,
+        limit: int | None = None,
+        actual: int | None = None,
+        limit_name: LimitName | None = None,
     ) -> None:
         """Keep the code and the numbers."""
         super().__init__(code.value)
         self.code = code
         self.limit = limit
         self.actual = actual
+        self.limit_name = limit_name
 
     def as_failure(self) -> StageError:
         """Return the error of a document without a single page that can be read."""
         if self.code is ErrorCode.PARSER_TIMEOUT:
             return TransientError(self.code)
-        return PermanentError(self.code, limit=self.limit, actual=self.actual)
+        return PermanentError(self.code, limit=self.limit, actual=self.actual, limit_name=self.limit_name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ import pypdfium2
 import pypdfium2.raw as pdfium
 
 from schema.domain.errors import ErrorCode, PermanentError
-from schema.domain.limits import DocumentLimits
+from schema.domain.limits import DocumentLimits, LimitName
 from schema.wire.results import PageSource
 from stages.adapters.clean import clean
-from stages.adapters.ocr import MAX_SIDE, Picture, TextRecognizer
+from stages.adapters.ocr import Picture, TextRecognizer
 from stages.adapters.pages import PageError, PageText
 from stages.adapters.source import Source
 from stages.adapters.textlayer import Survey, read_layer, survey
@@ -25,7 +25,7 @@ _MIN_RENDER_DPI: Final = 100
 _FEW_CHARS: Final = 100
 _COVERING_SHARE: Final = 0.5
 _MAX_ATTACHMENTS: Final = 50
-_MAX_TOLD_PIXELS: Final = (1 << 31) - 1
+_MAX_TOLD: Final = (1 << 53) - 1
 _INVOICE_NAMES: Final = frozenset(
     {"factur-x.xml", "zugferd-invoice.xml", "xrechnung.xml", "order-x.xml", "cii.xml", "ubl.xml"}
 )
@@ -50,7 +50,9 @@ class PdfReader:
         self.pages = len(self._document)
         if self.pages > limits.max_pages:
             self.close()
-            raise PermanentError(ErrorCode.TOO_MANY_PAGES, limit=limits.max_pages, actual=self.pages)
+            raise PermanentError(
+                ErrorCode.TOO_MANY_PAGES, limit=limits.max_pages, actual=self.pages, limit_name=LimitName.PAGES
+            )
         self._has_form = self._document.get_formtype() != pdfium.FORMTYPE_NONE
 
     def read(self, number: int) -> PageText:
@@ -153,11 +155,19 @@ def render_dpi(page: pypdfium2.PdfPage, limits: DocumentLimits) -> int:
     square_points = width * height
     if not math.isfinite(square_points) or square_points <= 0:
         raise PageError
-    bound = min(math.sqrt(limits.max_pixels / square_points), MAX_SIDE / max(width, height)) * _POINTS_PER_INCH
-    if bound < _MIN_RENDER_DPI:
-        pixels = int(square_points * (_MIN_RENDER_DPI / _POINTS_PER_INCH) ** 2)
-        raise PageError(ErrorCode.IMAGE_TOO_LARGE, limit=limits.max_pixels, actual=min(pixels, _MAX_TOLD_PIXELS))
-    return min(_RENDER_DPI, int(bound))
+    by_pixels = math.sqrt(limits.max_pixels / square_points) * _POINTS_PER_INCH
+    by_side = limits.max_side / max(width, height) * _POINTS_PER_INCH
+    coarse = _MIN_RENDER_DPI / _POINTS_PER_INCH
+    if by_pixels < _MIN_RENDER_DPI:
+        raise _too_large(LimitName.PIXELS, limits.max_pixels, square_points * coarse**2)
+    if by_side < _MIN_RENDER_DPI:
+        raise _too_large(LimitName.SIDE, limits.max_side, max(width, height) * coarse)
+    return min(_RENDER_DPI, int(by_pixels), int(by_side))
+
+
+def _too_large(name: LimitName, limit: int, actual: float) -> PageError:
+    """Return the error of a page that is too large at the coarsest resolution that can be read."""
+    return PageError(ErrorCode.IMAGE_TOO_LARGE, limit=limit, actual=min(int(actual), _MAX_TOLD), limit_name=name)
 
 
 def invoice_xml(name: str, data: bytes) -> str | None:

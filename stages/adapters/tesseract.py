@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytesseract
 
 from schema.domain.errors import ErrorCode, PermanentError, TransientError
+from schema.domain.limits import LimitName
 from schema.wire.results import PageSource
 from stages.adapters.clean import clean
 from stages.adapters.ocr import MAX_SIDE, TURNS, Picture, is_blank
@@ -46,7 +47,9 @@ class Tesseract:
     def recognize(self, picture: Picture) -> PageText:
         """Read the picture as it is and, where that reads badly, as it stands when turned upright."""
         if max(picture.pixels.size) > MAX_SIDE:
-            raise PageError(ErrorCode.IMAGE_TOO_LARGE, limit=MAX_SIDE, actual=max(picture.pixels.size))
+            raise PageError(
+                ErrorCode.IMAGE_TOO_LARGE, limit=MAX_SIDE, actual=max(picture.pixels.size), limit_name=LimitName.SIDE
+            )
         if is_blank(picture):
             return PageText(PageSource.OCR, "")
         file = self.scratch() / "page.pgm"

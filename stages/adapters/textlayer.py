@@ -12,6 +12,8 @@ from typing import Final
 import pypdfium2
 import pypdfium2.raw as pdfium
 
+from schema.domain.errors import ErrorCode
+from schema.domain.limits import LimitName
 from stages.adapters.clean import clean
 from stages.adapters.pages import PageError, Word
 
@@ -79,7 +81,7 @@ def read_layer(page: pypdfium2.PdfPage, max_chars: int) -> TextLayer:
     with closing(page.get_textpage()) as layer:
         count = layer.count_chars()
         if count > max_chars:
-            raise PageError
+            raise PageError(ErrorCode.PAGE_TOO_LONG, limit=max_chars, actual=count, limit_name=LimitName.PAGE_CHARS)
         codes = [pdfium.FPDFText_GetUnicode(layer, index) for index in range(count)]
         return TextLayer(_in_reading_order(_words(layer, codes, placement(page))))
 

@@ -1,5 +1,6 @@
 """One call as an operation sees it."""
 
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +27,9 @@ class Call:
         return Source(path=Path(self.request["path"]))
 
     def scratch(self) -> Path:
-        """Return a directory for temporary files; the parent deletes it."""
+        """Return a directory for temporary files, libraries' own among them; the parent deletes it."""
         self.place.mkdir(mode=0o700, exist_ok=True)
+        tempfile.tempdir = str(self.place)
         return self.place
 
 

@@ -7,6 +7,7 @@ from schema.domain.errors import ErrorCode, PermanentError
 from schema.domain.kinds import MediaType
 from schema.domain.limits import limits_from_json
 from schema.domain.options import JobOptions, options_from_json
+from stages.adapters.image import ImageReader
 from stages.adapters.pages import PageError, PageReader
 from stages.adapters.pdf import PdfReader
 from stages.adapters.sniff import identify
@@ -21,8 +22,8 @@ def inspect(call: Call) -> dict[str, Any]:
     """Look at a document without reading it.
 
     Shape: the request has ``limits``, ``options`` and, when no bytes came along, ``path``; the answer
-    ``media_type``, ``pages_total`` (of the document), ``pages_wanted`` (as asked) and ``recognition``:
-    whether pages have to be recognized.
+    ``media_type``, ``pages_total`` (of the document), ``pages_wanted`` (as asked), ``recognition``: whether pages
+    have to be recognized, and ``animation``: whether only the first of several pictures is a page.
 
     Raises:
         PermanentError: with the code for what is wrong with the document.
@@ -42,6 +43,7 @@ def inspect(call: Call) -> dict[str, Any]:
             "pages_wanted": len(wanted),
             "recognition": media_type.is_image
             or (isinstance(reader, PdfReader) and _wants_recognition(reader, wanted)),
+            "animation": isinstance(reader, ImageReader) and reader.is_animation,
         }
 
 

@@ -3,18 +3,20 @@
 import errno
 import json
 import os
+import resource
 import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from schema.domain.errors import ErrorCode, PermanentError, StageError
+from schema.domain.limits import LimitName
 from stages.child.call import Call, Operation
 from stages.child.limits import allow_processor_time
 from stages.sandbox.protocol import HEADER, FrameKind, dump, pack
 
 _STANDARD_INPUT: Final = 0
-_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT})
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class Line:
@@ -70,6 +72,8 @@ def describe(error: Exception) -> dict[str, Any]:
     """Say what went wrong by code, or by the exception type's name; never in the exception's words."""
     if isinstance(error, MemoryError):
         return {"code": ErrorCode.MEMORY_LIMIT, "permanent": True}
+    if isinstance(error, OSError) and error.errno == errno.EFBIG:
+        error = _beyond_file_size()
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
         return {"code": ErrorCode.SCRATCH_FULL, "permanent": False}
     if isinstance(error, StageError):
@@ -79,5 +83,12 @@ def describe(error: Exception) -> dict[str, Any]:
             "limit": error.limit,
             "actual": error.actual,
             "pages": error.pages,
+            "limit_name": error.limit_name,
         }
     return {"type": type(error).__name__}
+
+
+def _beyond_file_size() -> PermanentError:
+    """Return the error of a file that the kernel let grow no further."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    return PermanentError(ErrorCode.SCRATCH_LIMIT, limit=limit, actual=limit + 1, limit_name=LimitName.SCRATCH_BYTES)

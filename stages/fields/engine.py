@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 from stages.fields.cleaning import clean_text
 from stages.fields.language import detect_language
+from stages.fields.turning import turn_back
 
 Json = dict[str, Any]
 
@@ -78,6 +79,7 @@ class RulesEngine:
             from stages.fields.contract import read_contract  # noqa: PLC0415 - only this kind pays for it
 
             result["contract"] = read_contract(request.pages)
+        turn_back(result, request.pages)
         return result
 
 

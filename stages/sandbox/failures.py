@@ -7,7 +7,8 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from schema.domain.errors import ErrorCode, PermanentError, StageError, TransientError
-from stages.sandbox.process import Death
+from schema.domain.limits import LimitName
+from stages.sandbox.process import Death, Excess
 
 _TYPE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _JSON_OBJECT: Final = TypeAdapter(dict[str, Any])
@@ -33,6 +34,7 @@ class _Failure(BaseModel):
     limit: int | None = None
     actual: int | None = None
     pages: list[int] = []
+    limit_name: LimitName | None = None
     type: str = "Exception"
 
 
@@ -66,16 +68,28 @@ def failure(payload: bytes) -> Exception:
         raise ProtocolViolationError from None
     if not told.permanent:
         return TransientError(code)
-    return PermanentError(code, limit=told.limit, actual=told.actual, pages=tuple(told.pages))
+    return PermanentError(
+        code, limit=told.limit, actual=told.actual, pages=tuple(told.pages), limit_name=told.limit_name
+    )
 
 
-def verdict(death: Death, *, overweight: bool, memory_bytes: int) -> tuple[str, StageError]:
-    """Say why a child died that nobody meant to kill, as a reason to count and an error to raise."""
-    if overweight or death.out_of_memory(memory_bytes):
-        return "memory", PermanentError(ErrorCode.MEMORY_LIMIT, limit=memory_bytes)
+def verdict(death: Death, *, excess: Excess | None, memory_bytes: int) -> tuple[str, StageError]:
+    """Say why a child died that did not end by its own answer, as a reason to count and an error to raise."""
+    if excess is not None:
+        reason = "memory" if excess.code is ErrorCode.MEMORY_LIMIT else "scratch"
+        return reason, PermanentError(
+            excess.code, limit=excess.limit, actual=excess.actual, limit_name=excess.limit_name
+        )
+    if death.out_of_memory(memory_bytes):
+        return "memory", out_of_memory(memory_bytes, death.peak_rss_bytes)
     if death.out_of_cpu:
         return "timeout", TransientError(ErrorCode.PARSER_TIMEOUT)
     return "crash", TransientError(ErrorCode.PARSER_CRASHED)
+
+
+def out_of_memory(limit: int, actual: int) -> PermanentError:
+    """Return the error of a child that asked for more than it may have when it had ``actual`` bytes."""
+    return PermanentError(ErrorCode.MEMORY_LIMIT, limit=limit, actual=actual or None, limit_name=LimitName.MEMORY_BYTES)
 
 
 def _foreign(name: str) -> ChildExceptionError:

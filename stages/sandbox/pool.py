@@ -10,12 +10,13 @@ from schema.domain.errors import ErrorCode, PermanentError, StageError, Transien
 from stages.sandbox import scratch as scratch_files
 from stages.sandbox.channel import ChannelError
 from stages.sandbox.conversation import BudgetSpentError, OnEvent, converse
-from stages.sandbox.failures import ProtocolViolationError, verdict
-from stages.sandbox.memory import MemoryWatch, address_space_bytes, peak_resident_bytes
+from stages.sandbox.failures import ProtocolViolationError, out_of_memory, verdict
+from stages.sandbox.memory import address_space_bytes, peak_address_space_bytes, peak_resident_bytes
 from stages.sandbox.process import Child, Death, StartError
 from stages.sandbox.protocol import FrameKind, dump, pack
 from stages.sandbox.scratch import ScratchSpace
 from stages.sandbox.settings import Budget, SandboxSettings
+from stages.sandbox.watch import Watch
 
 OPERATIONS: Final = "stages.child.operations"
 """The module whose table ``OPERATIONS`` names what a child can do; tests pass their own."""
@@ -35,7 +36,7 @@ class Sandbox:
     Args:
         settings: limits and places.
         on_kill: told why whenever a child was killed or found dead: ``timeout``, ``silence``, ``memory``,
-            ``crash``, ``cancelled`` or ``recycled``.
+            ``scratch``, ``crash``, ``cancelled`` or ``recycled``.
         on_memory: told how many bytes a child and its tools had resident, at each look and at its end.
         operations: the module with the table of operations.
     """
@@ -54,7 +55,9 @@ class Sandbox:
         self._on_memory = on_memory
         self._operations = operations
         self._scratch = ScratchSpace(settings.scratch_dir)
-        self._watch = MemoryWatch(settings.memory_bytes, on_memory)
+        self._watch = Watch(
+            memory_bytes=settings.memory_bytes, scratch_bytes=settings.scratch_bytes, on_memory=on_memory
+        )
         self._slots = asyncio.Semaphore(settings.children)
         self._idle: list[Child] = []
         self._children: set[Child] = set()
@@ -104,7 +107,7 @@ class Sandbox:
             scratch: what ``scratch()`` gave, when the document lies there.
 
         Raises:
-            PermanentError: what the child raised, or ``memory_limit``.
+            PermanentError: what the child raised, ``memory_limit`` or ``scratch_limit``.
             TransientError: what the child raised, ``parser_crashed``, ``parser_timeout`` or
                 ``scratch_full``.
             ChildExceptionError: whatever else the child raised, under its type's name.
@@ -113,7 +116,7 @@ class Sandbox:
         message = _message(operation, request, place, blob)
         try:
             async with self._slots:
-                answer = await self._run(message, on_event, budget)
+                answer = await self._run(message, place, on_event, budget)
         finally:
             if scratch is None and place.exists():
                 await asyncio.to_thread(scratch_files.remove, place)
@@ -121,12 +124,14 @@ class Sandbox:
             raise answer
         return answer
 
-    async def _run(self, message: bytes, on_event: OnEvent | None, budget: Budget) -> dict[str, Any] | Exception:
+    async def _run(
+        self, message: bytes, place: Path, on_event: OnEvent | None, budget: Budget
+    ) -> dict[str, Any] | Exception:
         """Give the call to a child, and the child back or to its grave."""
         child = await self._borrow()
         began = asyncio.get_running_loop().time()
         try:
-            with self._watch.over(child):
+            with self._watch.over(child, place):
                 answer = await converse(child.channel, message, on_event, budget)
         except ChannelError:
             return await self._find_dead(child)
@@ -140,8 +145,9 @@ class Sandbox:
             await self._end(child, "cancelled")
             raise
         if isinstance(answer, PermanentError) and answer.code is ErrorCode.MEMORY_LIMIT:
+            held = peak_address_space_bytes(child.pid)
             await self._end(child, "memory")
-            return PermanentError(ErrorCode.MEMORY_LIMIT, limit=self._settings.memory_bytes)
+            return out_of_memory(self._settings.memory_bytes, held)
         await self._give_back(child, asyncio.get_running_loop().time() - began)
         return answer
 
@@ -194,7 +200,7 @@ class Sandbox:
     async def _find_dead(self, child: Child) -> StageError:
         """Bury a child that went by itself or by the memory watch, and say what that means for the call."""
         death = await self._bury(child)
-        reason, error = verdict(death, overweight=child.overweight, memory_bytes=self._settings.memory_bytes)
+        reason, error = verdict(death, excess=child.excess, memory_bytes=self._settings.memory_bytes)
         self._on_kill(reason)
         return error
 

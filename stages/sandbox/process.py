@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Final
 
 import stages
+from schema.domain.errors import ErrorCode
+from schema.domain.limits import LimitName
 from stages.sandbox.channel import Channel, ChannelError
 from stages.sandbox.protocol import EXIT_OUT_OF_MEMORY, FrameKind
 from stages.sandbox.settings import SandboxSettings
@@ -21,6 +23,16 @@ _ROOT: Final = Path(stages.__file__).resolve().parents[1]
 _OUT_OF_MEMORY_SIGNALS: Final = frozenset(
     {signal.SIGABRT, signal.SIGKILL, signal.SIGSEGV, signal.SIGTRAP, signal.SIGILL, signal.SIGBUS}
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """Why the watch killed a child: what it had too much of."""
+
+    code: ErrorCode
+    limit_name: LimitName
+    limit: int
+    actual: int
 
 
 class StartError(Exception):
@@ -60,7 +72,7 @@ class Child:
         """Take charge of a started process and the channel to it."""
         self.channel = channel
         self.calls = 0
-        self.overweight = False
+        self.excess: Excess | None = None
         self._process = process
         # The kernel begins a child's peak with that of its parent, whose memory it has until it executes its program.
         self._inherited_rss_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -124,7 +136,7 @@ def _spawn(settings: SandboxSettings, operations: str, end: socket.socket) -> "s
             "operations": operations,
             "memory_bytes": settings.memory_bytes,
             "cpu_seconds": settings.cpu_seconds,
-            "file_size_bytes": settings.file_size_bytes,
+            "file_size_bytes": settings.scratch_bytes,
             "open_files": settings.open_files,
         }
     )

@@ -5,12 +5,13 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 _LOCK: Final = "lock"
 _PREFIX: Final = "docstage-"
+_BLOCK_BYTES: Final = 512
 
 
 class ScratchSpace:
@@ -47,6 +48,20 @@ class ScratchSpace:
             _delete(self._own)
             os.close(self._lock)
             self._lock = None
+
+
+def used_bytes(path: Path) -> int:
+    """Add up what the files in one call's directory take, as long as it exists."""
+    total, waiting = 0, [path]
+    while waiting:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(Path(entry.path))
+                else:
+                    # Blocks and not lengths: a file may claim a size and take no room.
+                    total += entry.stat(follow_symlinks=False).st_blocks * _BLOCK_BYTES
+    return total
 
 
 def remove(path: Path) -> None:

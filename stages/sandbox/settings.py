@@ -24,7 +24,8 @@ class SandboxSettings:
 
     ``memory_bytes`` bounds each process's address space and, watched by the parent, the resident memory of
     the child and its tools together. ``cpu_seconds`` and ``documents_per_child`` count per call and per
-    child; ``file_size_bytes`` is the largest file a child may write. ``frame_bytes`` and ``output_bytes``
+    child; ``scratch_bytes`` is what a call's temporary files may take together, the document among them, and the
+    largest file that a child may write anywhere. ``frame_bytes`` and ``output_bytes``
     bound what the parent reads: one answer, and all answers to one call. ``search_path`` is where the
     child finds its tools, ``tessdata_dir`` where Tesseract finds its languages, when not in its own place.
     """
@@ -33,7 +34,7 @@ class SandboxSettings:
     children: int = 2
     memory_bytes: int = 2048 * MIB
     cpu_seconds: int = 600
-    file_size_bytes: int = 512 * MIB
+    scratch_bytes: int = 1024 * MIB
     open_files: int = 256
     documents_per_child: int = 1_000
     frame_bytes: int = 64 * MIB

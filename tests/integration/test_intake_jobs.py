@@ -17,6 +17,7 @@ from schema.domain import moves
 from schema.domain.decisions import Advance, GiveUp, RetryAfter
 from schema.domain.errors import ErrorCode
 from schema.domain.ids import new_id
+from schema.domain.limits import LimitName
 from schema.domain.outcomes import Completed, Permanent, Transient, Warning_
 from schema.domain.runs import Claim
 from schema.domain.states import Stage
@@ -529,7 +530,8 @@ async def test_limits_tell_what_is_accepted_kept_and_left(api: Api, client: http
     assert "application/pdf" in limits["media_types"]
     assert limits["retention_seconds"] == 7 * 86400
     assert (limits["unfinished_jobs"], limits["max_unfinished_jobs"]) == (1, 20_000)
-    assert limits["document"]["max_pages"] > 0
+    assert {name.value for name in LimitName} <= limits["document"].keys() | limits["parser"].keys()
+    assert limits["document"]["max_pages"] == 1000
 
 
 async def test_every_refusal_is_a_problem_with_the_requests_id(client: httpx.AsyncClient):

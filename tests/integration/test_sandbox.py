@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -95,6 +96,11 @@ def _group_members(pid):
             if int(fields[2]) == pid:
                 members.append(int(entry.name))
     return members
+
+
+def _left_elsewhere():
+    """Return what test operations left in the system's own place for temporary files."""
+    return list(Path(tempfile.gettempdir()).glob("docstage-left-*"))
 
 
 async def test_a_call_returns_what_the_operation_returns(pool):
@@ -223,7 +229,8 @@ async def test_want_of_memory_is_the_documents_failure(make_pool, operation, req
         await pool.call(operation, **request_)
 
     assert caught.value.code is ErrorCode.MEMORY_LIMIT
-    assert caught.value.limit == pool.settings.memory_bytes
+    assert (caught.value.limit_name, caught.value.limit) == ("child_memory_bytes", pool.settings.memory_bytes)
+    assert caught.value.actual
     assert pool.reasons == ["memory"]
 
 
@@ -240,15 +247,43 @@ async def test_the_memory_of_a_child_with_its_tools_is_told(make_pool, settings)
     assert max(told) > settings.memory_bytes
 
 
-@pytest.mark.parametrize(("operation", "request_"), [("find_no_room", {}), ("write_much", {"size": 2 * MIB})])
-async def test_want_of_room_is_not_the_documents_failure(make_pool, operation, request_):
+async def test_want_of_room_is_not_the_documents_failure(pool):
     """A full disk passes; the document must not fail for good."""
-    pool = await make_pool(file_size_bytes=MIB)
-
     with pytest.raises(TransientError) as caught:
-        await pool.call(operation, **request_)
+        await pool.call("find_no_room")
 
     assert caught.value.code is ErrorCode.SCRATCH_FULL
+
+
+@pytest.mark.parametrize("files", [1, 1000])
+async def test_a_document_that_wants_too_much_room_fails_by_name(make_pool, files):
+    """P12: one document must not fill the disk for all others, neither by one file nor by many small ones."""
+    pool = await make_pool(scratch_bytes=4 * MIB)
+
+    with pytest.raises(PermanentError) as caught:
+        await pool.call("write_files", size=8 * MIB // files, files=files)
+
+    error = caught.value
+    assert (error.code, error.limit_name, error.limit) == (ErrorCode.SCRATCH_LIMIT, "child_scratch_bytes", 4 * MIB)
+    assert error.actual > error.limit
+    assert [file.name for file in pool.settings.scratch_dir.rglob("*") if file.is_file()] == ["lock"]
+
+
+async def test_the_room_of_one_call_is_not_held_against_the_next(make_pool):
+    """The limit is a document's, not a worker's."""
+    pool = await make_pool(scratch_bytes=4 * MIB)
+
+    for _ in range(3):
+        assert await pool.call("keep_file", size=3 * MIB)
+
+
+async def test_a_librarys_temporary_files_are_deleted_with_the_call(pool):
+    """What a killed tool leaves in the system's own place would stay there for good."""
+    with pytest.raises(TransientError):
+        await pool.call("leave_temporary_file", budget=Budget(total_seconds=30, silence_seconds=0.5))
+
+    assert [file.name for file in pool.settings.scratch_dir.rglob("*") if file.is_file()] == ["lock"]
+    assert _left_elsewhere() == []
 
 
 async def test_an_owned_error_crosses_with_its_numbers(pool):

@@ -88,6 +88,14 @@ def png_of_size(width: int, height: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(b"")) + _chunk(b"IEND", b"")
 
 
+def webp_of_size(width: int, height: int) -> bytes:
+    """Make an animated WebP whose header alone claims a size."""
+    black, white = (Image.new("L", (9, 9), colour) for colour in ("black", "white"))
+    moving = bytearray(saved(black, "WEBP", save_all=True, append_images=[white]))
+    moving[24:30] = (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(3, "little")
+    return bytes(moving)
+
+
 def docx(body: str, parts: Mapping[str, str] | None = None, *, strict: bool = False, main_type=MAIN_TYPE) -> bytes:
     """Make a DOCX around the XML inside ``w:body``; ``parts`` maps names such as ``footnotes`` to their XML."""
     word, office = (STRICT_WORD, STRICT_OFFICE) if strict else (WORD, OFFICE)

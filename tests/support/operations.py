@@ -7,6 +7,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -102,16 +103,24 @@ def find_no_room(_):
     raise OSError(errno.ENOSPC, "no room")
 
 
-def write_much(call):
-    """Write a larger file than allowed."""
-    with (call.scratch() / "large").open("wb") as file:
-        file.write(bytes(call.request["size"]))
+def write_files(call):
+    """Write so many files of that size, then wait."""
+    for number in range(call.request["files"]):
+        (call.scratch() / f"{number}").write_bytes(bytes(call.request["size"]))
+    time.sleep(_FOREVER)
 
 
 def keep_file(call):
     """Leave a file in the scratch directory and tell where that is."""
-    (call.scratch() / "left").write_bytes(b"content")
+    (call.scratch() / "left").write_bytes(bytes(call.request.get("size", 1)))
     return {"place": str(call.scratch())}
+
+
+def leave_temporary_file(call):
+    """Make a file where libraries make theirs, then hang."""
+    call.scratch()
+    with tempfile.NamedTemporaryFile(prefix="docstage-left-"):
+        time.sleep(_FOREVER)
 
 
 def rave(call):
@@ -183,8 +192,9 @@ OPERATIONS = {
         fail,
         stumble,
         find_no_room,
-        write_much,
+        write_files,
         keep_file,
+        leave_temporary_file,
         rave,
         boast,
         flood,

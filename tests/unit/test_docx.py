@@ -281,14 +281,17 @@ def test_a_document_with_macros_is_a_document():
         (docx(paragraph("x"), main_type=SHEET_TYPE), {}, ErrorCode.UNSUPPORTED_TYPE),
         (docx(paragraph("x"))[:-40], {}, ErrorCode.CORRUPT_DOCUMENT),
         (docx("<w:p>"), {}, ErrorCode.CORRUPT_DOCUMENT),
-        (docx("<w:p>" * DEEP + "</w:p>" * DEEP), {}, ErrorCode.CORRUPT_DOCUMENT),
-        (billion_laughs(), {}, ErrorCode.CORRUPT_DOCUMENT),
+        (docx("<w:p>" * DEEP + "</w:p>" * DEEP), {}, ErrorCode.ARCHIVE_BOMB),
+        (docx(paragraph("x"), {"footnotes": "<a>" * 11 + "</a>" * 11}), {"max_depth": 10}, ErrorCode.ARCHIVE_BOMB),
+        (docx(paragraph("x" * 11_000_000)), {"max_ratio": 10_000}, ErrorCode.ARCHIVE_BOMB),
+        (billion_laughs(), {}, ErrorCode.ARCHIVE_BOMB),
         (pdf("not a zip"), {}, ErrorCode.CORRUPT_DOCUMENT),
         (bomb(12 * MIB), {}, ErrorCode.ARCHIVE_BOMB),
         (bomb(12 * MIB, declared=1000), {}, ErrorCode.CORRUPT_DOCUMENT),
         (bomb(12 * MIB), {"max_ratio": 10_000, "max_part_bytes": 8 * MIB}, ErrorCode.ARCHIVE_BOMB),
         (bomb(12 * MIB), {"max_inflated_bytes": 8 * MIB}, ErrorCode.ARCHIVE_BOMB),
         (docx(paragraph("x")), {"max_entries": 3}, ErrorCode.ARCHIVE_BOMB),
+        (archive({"a" * 9 + str(number): b"" for number in range(20_001)}), {}, ErrorCode.ARCHIVE_BOMB),
         (docx(f"<w:p>{BREAK}</w:p>".join(map(paragraph, "abc"))), {"max_pages": 2}, ErrorCode.TOO_MANY_PAGES),
     ],
 )
@@ -298,6 +301,8 @@ def test_a_file_that_is_no_document_or_a_bomb_is_refused_by_name(data, limits, c
         _read(data, **limits)
 
     assert caught.value.code is code
+    if caught.value.limit_name is not None:
+        assert caught.value.actual > caught.value.limit == getattr(DocumentLimits(**limits), caught.value.limit_name)
 
 
 def test_an_archive_with_a_password_needs_a_password():

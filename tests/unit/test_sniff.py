@@ -1,6 +1,7 @@
 """What a file is, by its bytes."""
 
 import codecs
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from stages.adapters.sniff import identify
 from stages.adapters.source import Source
 from tests.support.documents import SENTENCE, docx, ole, paragraph, pdf, picture, saved
 
+PHOTO = (Path(__file__).parents[1] / "support" / "photo.heic").read_bytes()
 SMALL = picture("x", size=(8, 8))
 
 
@@ -27,9 +29,13 @@ SMALL = picture("x", size=(8, 8))
         (saved(SMALL, "TIFF", big_tiff=True), MediaType.TIFF),
         (b"MM\x00*\x00\x00\x00\x08", MediaType.TIFF),
         (saved(SMALL, "WEBP"), MediaType.WEBP),
+        (PHOTO, MediaType.HEIC),
+        (b"\r\n%PDF-draft", MediaType.PDF),
         (SENTENCE.encode(), MediaType.TEXT),
         (b"", None),
         (saved(SMALL, "GIF"), None),
+        (b"\0\0\0\x20ftypisom\0\0\2\0isomiso2avc1mp41" + bytes(64), None),
+        (b"\0\0\0\x20ftypavif\0\0\0\0avifmif1miaf" + bytes(64), None),
         (b"RIFF\x00\x00\x00\x00WAVEfmt ", None),
         (b"\x7fELF\x02\x01\x01" + bytes(64), None),
         (b"{\\rtf1\\ansi text}", None),

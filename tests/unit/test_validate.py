@@ -12,7 +12,7 @@ from stages.validate import ValidateStage, contradicts
 from tests.support.parsers import FakeParsers, MemoryCheckpoint, MemoryDocuments, work_on
 
 BUDGET = Budget(10, 5)
-FACTS = {"media_type": "application/pdf", "pages_total": 9, "pages_wanted": 3, "recognition": False}
+FACTS = {"media_type": "application/pdf", "pages_total": 9, "pages_wanted": 3, "recognition": False, "animation": False}
 
 
 async def _run(parsers, data=b"%PDF-1.7", **work):
@@ -93,6 +93,13 @@ async def test_a_contradicted_declaration_is_a_warning():
     done = await _run(FakeParsers(FACTS), declared="image/png")
 
     assert done.warnings == (Warning_("type_mismatch"),)
+
+
+async def test_pictures_that_nobody_reads_are_told_of():
+    """Pages are never dropped silently, even those of an animation."""
+    done = await _run(FakeParsers({**FACTS, "animation": True}))
+
+    assert done.warnings == (Warning_("first_picture_only"),)
 
 
 @pytest.mark.parametrize(
