@@ -6,7 +6,7 @@ COMPILE = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-has
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help run stop demo status logs env setup venv check test bench figures eval docs lock clean
+.PHONY: help run stop demo status logs env setup venv check test bench figures soak eval docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,10 @@ bench: setup ## measure throughput and latency
 
 figures: setup ## measure how long a job waits when a worker, a machine or a service dies
 	$(BIN)/python -m tests.figures
+
+soak: setup ## MINUTES=n [SEED=n] [CLIENTS=n] [OUT=FILE]: break everything under load, then account for every job
+	$(BIN)/python -m tests.soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) \
+		$(if $(CLIENTS),--clients $(CLIENTS)) $(if $(OUT),--out $(OUT))
 
 eval: setup ## CORPUS=DIR [OUT=FILE] [COMPARE=FILE]: send a corpus through the running Docstage, score results
 	$(BIN)/python -m tests.evaluation $(CORPUS) $(if $(OUT),--out $(OUT)) $(if $(COMPARE),--compare $(COMPARE)) \

@@ -73,7 +73,8 @@ _BROKEN: Final[Mapping[str, str]] = {
         SELECT c.id FROM c JOIN stage_run r ON r.job_id = c.id AND r.stage = c.current_stage
         LEFT JOIN dead_letter l ON l.job_id = r.job_id AND l.stage = r.stage AND l.series = r.series
         WHERE c.state = 'failed'
-          AND (c.error ->> 'code' IN ('worker_lost', 'storage_unavailable', 'internal_error', 'delivery_limit'))
+          AND (c.error ->> 'code' IN ('worker_lost', 'storage_unavailable', 'internal_error', 'delivery_limit',
+                'parser_crashed', 'parser_timeout', 'stage_timeout', 'scratch_full', 'invalid_output'))
               <> (l.id IS NOT NULL)
     """,
     "a series costs no more attempts and no more workers than its bounds": """
