@@ -1,5 +1,6 @@
 # Everything here works from a fresh clone on a bare Debian 12; `make help` lists the targets.
 PYTHON ?= python3
+WORKERS ?= 3
 LAUNCHER = $(PYTHON) -m deploy.local
 BIN = .venv/bin
 COMPILE = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --quiet \
@@ -43,8 +44,8 @@ check: setup ## format, lint, types, import rules, dependencies, unit tests
 	$(BIN)/deptry .
 	$(BIN)/pytest tests/unit
 
-test: setup ## all tests: unit, integration, faults, e2e
-	$(BIN)/pytest
+test: setup ## all tests: unit, integration, faults, e2e; WORKERS=n files at once, each with services of its own
+	$(BIN)/pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 bench: setup ## measure throughput and latency
 	$(BIN)/python -m tests.bench

@@ -7,8 +7,10 @@ import httpx
 import pytest
 
 from deploy.local.rabbitmq import SERVER, RabbitMQ
+from schema.domain.states import Lane
+from schema.wire.queues import lane_queue
 from tests.support import documents
-from tests.support.aftermath import all_complete, counted, outcomes, pages_kept
+from tests.support.aftermath import all_complete, counted, outcomes
 from tests.support.eventually import eventually
 from tests.support.factories import rows
 from tests.support.services import private_broker
@@ -58,12 +60,17 @@ async def _still_works(system: System) -> None:
     await all_complete(system, [await system.submit(TEXT)])
 
 
+async def _taken_on(system: System, body: bytes) -> str:
+    """Submit until intake has seen that the jobs of the test before are finished: it counts them once a second."""
+    return await eventually(lambda: system.submit(body))
+
+
 async def test_a_deleted_queue_comes_back_and_its_messages_with_it(system, broker):
     """The broker cancels the consumer (``basic.cancel``): /readyz says so, and all is as before within seconds."""
     publisher, stages = system.processes["publisher"], system.processes["stages"]
     stages.pause()
     job_id = await system.submit(TEXT)
-    await _arrived(broker)
+    await _lies_in(broker, Lane.VALIDATE)
     publisher.pause()
     await asyncio.to_thread(broker.control, "delete_queue", "docstage.v1.q.validate")
 
@@ -76,13 +83,13 @@ async def test_a_deleted_queue_comes_back_and_its_messages_with_it(system, broke
     await all_complete(system, [job_id])
 
 
-async def _arrived(broker: RabbitMQ) -> None:
-    """Wait until a message lies in the first queue, delivered or not."""
+async def _lies_in(broker: RabbitMQ, lane: Lane, count: str = "messages") -> None:
+    """Wait until a message lies in a lane's queue, delivered or (``messages_ready``) not."""
     async with httpx.AsyncClient() as client:
 
         async def look() -> bool:
-            answer = await client.get(f"{broker.management_url}/api/queues/%2F/docstage.v1.q.validate")
-            return answer.status_code == 200 and answer.json().get("messages", 0) > 0
+            answer = await client.get(f"{broker.management_url}/api/queues/%2F/{lane_queue(lane)}")
+            return answer.status_code == 200 and answer.json().get(count, 0) > 0
 
         await eventually(look)
 
@@ -92,12 +99,14 @@ async def test_a_closed_channel_costs_neither_the_job_nor_the_consumer(system, b
     limits = (
         "application:set_env(rabbit, consumer_timeout, {}), application:set_env(rabbit, channel_tick_interval, {})."
     )
-    stages = system.processes["stages"]
     await asyncio.to_thread(broker.control, "eval", limits.format(1000, 500))
-    stages.kill()
+    # Stopped until the broker has lost patience, so that this certainly happens in the middle of its work.
+    stages = system.stages(DOCSTAGE_FAILPOINTS="page_kept=stop")
     await system.start(stages)
     job_id = await system.submit(SCAN)
-    await pages_kept(system, job_id)
+    await stages.stopped()
+    await _lies_in(broker, Lane.EXTRACT_OCR, "messages_ready")
+    stages.resume()
     await eventually(lambda: "BrokerUnavailableError" in stages.log.read_text())
     await asyncio.to_thread(broker.control, "eval", limits.format(1_800_000, 60_000))
 
@@ -113,7 +122,7 @@ async def test_a_broker_without_memory_stops_the_relay_and_nobody_else(system, b
     publisher = system.processes["publisher"]
     await asyncio.to_thread(broker.control, "set_vm_memory_high_watermark", NOTHING_LEFT)
     try:
-        ids = [await system.submit(TEXT + str(number).encode()) for number in range(BACKLOG)]
+        ids = [await _taken_on(system, TEXT + str(number).encode()) for number in range(BACKLOG)]
         await counted(publisher, "docstage_broker_blocked 1.0")
         async with system.client() as client:
             refused = await client.post("/v1/jobs", data={"kind": "text"}, files={"file": ("t.txt", TEXT)})
@@ -134,7 +143,7 @@ async def test_a_broker_that_lost_its_disk_is_filled_anew(system, broker):
     """No queue and no message is left: the topology is declared again, and every job's message issued again."""
     stages = system.processes["stages"]
     stages.kill()
-    ids = [await system.submit(TEXT + str(number).encode()) for number in range(5)]
+    ids = [await _taken_on(system, TEXT + str(number).encode()) for number in range(5)]
     await eventually(lambda: _nothing_owed(system))
     await asyncio.to_thread(broker.kill)
     await asyncio.to_thread(broker.lose_data)

@@ -4,12 +4,12 @@ A worker without its database loses its run at the lease and writes nothing afte
 loses nothing: it is alive, and everybody can see that. A relay without its broker lets the rows wait.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from tests.support import documents
-from tests.support.aftermath import all_complete, counted, footprint, outcomes, pages_kept
+from tests.support.aftermath import all_complete, counted, footprint, outcomes
 from tests.support.eventually import eventually
 from tests.support.factories import rows
 from tests.support.proxy import Proxy, proxied
@@ -20,31 +20,14 @@ SCAN = documents.scan(*(f"This is page {page}." for page in range(1, 5)))
 SHORT_LEASE = {"DOCSTAGE_LEASE_SECONDS": "3"}
 # The broker gives a silent peer up after two to three of these.
 QUICK_HEARTBEAT = {"DOCSTAGE_AMQP_HEARTBEAT_SECONDS": "2"}
+# It stops there until the network is gone, so that this certainly happens in the middle of its work.
+IN_THE_MIDDLE = {"DOCSTAGE_FAILPOINTS": "page_kept=stop"}
 IDLE_IN_TRANSACTION = """
 SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'
  AND application_name LIKE 'docstage-publisher%' AND state_change < now() - interval '1 second'
 """
 
 ways = pytest.mark.parametrize("way", ["cut", "freeze"])
-
-
-@pytest.fixture(scope="module")
-async def everything_else(system: System) -> System:
-    """All but extract, which lives through all of this module."""
-    await system.start(
-        system.process("intake", "intake"),
-        system.process("publisher", "publisher"),
-        system.stages("rest", "validate", "normalize", "persist"),
-    )
-    return system
-
-
-@pytest.fixture
-async def front(everything_else: System) -> AsyncIterator[System]:
-    """The same, and nobody left on extract afterwards."""
-    yield everything_else
-    for name in {"apart", "heir"} & everything_else.processes.keys():
-        everything_else.processes[name].close()
 
 
 @pytest.fixture
@@ -73,12 +56,14 @@ async def _misses(process: Process, phrase: str) -> None:
 @ways
 async def test_a_worker_without_its_database_writes_nothing_after_its_lease(front, database_proxy, way):
     """The run goes to another at the lease; whoever comes back finds it fenced, and works again."""
-    apart = front.stages("apart", "extract", DOCSTAGE_DATABASE_URL=database_proxy.url, **SHORT_LEASE)
+    apart = front.stages("apart", "extract", DOCSTAGE_DATABASE_URL=database_proxy.url, **SHORT_LEASE, **IN_THE_MIDDLE)
     await front.start(apart)
     job_id = await front.submit(SCAN)
-    await pages_kept(front, job_id)
+    await apart.stopped()
 
     getattr(database_proxy, way)()
+
+    apart.resume()
 
     heir = front.stages("heir", "extract", **SHORT_LEASE)
     await front.start(heir)
@@ -96,13 +81,14 @@ async def test_a_worker_without_its_database_writes_nothing_after_its_lease(fron
 
 async def test_a_broken_connection_to_the_database_costs_nothing(front, database_proxy):
     """Every connection of a worker broken at once, in the middle of its work: it goes on with new ones."""
-    apart = front.stages("apart", "extract", DOCSTAGE_DATABASE_URL=database_proxy.url)
+    apart = front.stages("apart", "extract", DOCSTAGE_DATABASE_URL=database_proxy.url, **IN_THE_MIDDLE)
     await front.start(apart)
     job_id = await front.submit(SCAN)
-    await pages_kept(front, job_id)
+    await apart.stopped()
 
     database_proxy.reset()
 
+    apart.resume()
     await all_complete(front, [job_id])
     assert await outcomes(front, job_id, "extract") == ["completed"]
     await apart.ready()
@@ -111,13 +97,14 @@ async def test_a_broken_connection_to_the_database_costs_nothing(front, database
 @ways
 async def test_a_worker_without_its_broker_keeps_its_run(front, broker_proxy, way):
     """It cannot acknowledge, and the copy that another is given finds it alive; it consumes again once it can."""
-    apart = front.stages("apart", "extract", DOCSTAGE_AMQP_URL=broker_proxy.url, **QUICK_HEARTBEAT)
+    apart = front.stages("apart", "extract", DOCSTAGE_AMQP_URL=broker_proxy.url, **QUICK_HEARTBEAT, **IN_THE_MIDDLE)
     await front.start(apart)
     job_id = await front.submit(SCAN)
-    await pages_kept(front, job_id)
+    await apart.stopped()
 
     getattr(broker_proxy, way)()
 
+    apart.resume()
     heir = front.stages("heir", "extract", **QUICK_HEARTBEAT)
     await front.start(heir)
     await _misses(apart, "no consumer on extract.ocr")

@@ -1,40 +1,19 @@
 """Workers that live and say nothing, and workers that only seem to: the lease takes from the first, not the second."""
 
-from collections.abc import AsyncIterator
 from contextlib import ExitStack
 
 import pytest
 
 from tests.support import documents
-from tests.support.aftermath import counted, footprint, outcomes, owners, pages_kept
+from tests.support.aftermath import counted, footprint, outcomes, owners
 from tests.support.eventually import eventually
 from tests.support.proxy import proxied
-from tests.support.system import System
 
 TEXT = b"Nobody writes for somebody else.\n"
 SCAN = documents.scan(*(f"This is page {page}." for page in range(1, 5)))
 SHORT_LEASE = {"DOCSTAGE_LEASE_SECONDS": "3"}
 # The broker gives a silent peer up after two to three of these.
 QUICK_HEARTBEAT = {"DOCSTAGE_AMQP_HEARTBEAT_SECONDS": "2"}
-
-
-@pytest.fixture(scope="module")
-async def everything_else(system: System) -> System:
-    """All but extract, which lives through all of this module."""
-    await system.start(
-        system.process("intake", "intake"),
-        system.process("publisher", "publisher"),
-        system.stages("rest", "validate", "normalize", "persist"),
-    )
-    return system
-
-
-@pytest.fixture
-async def front(everything_else: System) -> AsyncIterator[System]:
-    """The same, and nobody left on extract afterwards."""
-    yield everything_else
-    for name in {"silent", "heir", "lost", "busy"} & everything_else.processes.keys():
-        everything_else.processes[name].close()
 
 
 @pytest.mark.parametrize("point", ["claimed", "worked", "outcome_committed"])
@@ -83,10 +62,11 @@ async def test_a_lost_machine_costs_the_lease(front):
         database = stack.enter_context(proxied(front.environment["DOCSTAGE_DATABASE_URL"]))
         broker = stack.enter_context(proxied(front.environment["DOCSTAGE_AMQP_URL"]))
         urls = {"DOCSTAGE_DATABASE_URL": database.url, "DOCSTAGE_AMQP_URL": broker.url}
-        lost = front.stages("lost", "extract", **urls, **SHORT_LEASE)
+        # Stopped first, so that it is certainly in the middle of its work when the network goes.
+        lost = front.stages("lost", "extract", DOCSTAGE_FAILPOINTS="page_kept=stop", **urls, **SHORT_LEASE)
         await front.start(lost)
         job_id = await front.submit(SCAN)
-        await pages_kept(front, job_id)
+        await lost.stopped()
         await front.start(front.stages("heir", "extract", **SHORT_LEASE))
 
         database.freeze()
