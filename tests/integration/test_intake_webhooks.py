@@ -207,7 +207,7 @@ async def test_another_tenants_endpoint_is_not_there(api: Api, client: httpx.Asy
     assert await rows(api.database, "SELECT e.*, d.* FROM webhook_endpoint e, webhook_delivery d") == before
 
 
-@pytest.mark.parametrize("path", [f"/v1/webhooks/{new_id()}", "/v1/webhooks/none"])
+@pytest.mark.parametrize("path", [f"/v1/webhooks/{new_id()}", "/v1/webhooks/none"], ids=["unknown", "no id"])
 async def test_what_does_not_exist_is_not_there(client: httpx.AsyncClient, path: str):
     """Ids are opaque."""
     assert (await client.get(path)).status_code == 404

@@ -68,7 +68,7 @@ def test_the_same_row_twice_has_one_event_id_and_two_message_ids():
     assert first.message_id != second.message_id
 
 
-@pytest.mark.parametrize("job_id", [None, str(new_id())])
+@pytest.mark.parametrize("job_id", [None, str(new_id())], ids=["no job", "a job"])
 def test_a_dead_letter_row_goes_to_the_operators_queue_with_ids_and_code_only(job_id):
     """Letters of messages that nobody can read have no job."""
     letter_id = new_id()
