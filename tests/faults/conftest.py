@@ -24,4 +24,4 @@ async def front(everything_else: System) -> AsyncIterator[System]:
     kept = set(everything_else.processes)
     yield everything_else
     for name in everything_else.processes.keys() - kept:
-        everything_else.processes[name].close()
+        everything_else.processes.pop(name).close()
