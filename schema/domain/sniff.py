@@ -26,7 +26,10 @@ _MAGIC: Final[tuple[tuple[bytes, MediaType], ...]] = (
     (OLE, MediaType.DOCX),
 )
 # Text by its bytes, but written for a machine: shown as text it would be noise.
-_MARKUP = re.compile(rb"\s*(?:\{\\rtf|%!PS|<!doctype html|<html\b|<svg\b|<\?xml\b)", re.IGNORECASE)
+# Comments may come first; they are passed over for good, as trying them again takes exponential time.
+_MARKUP = re.compile(
+    r"\s*(?:<!--(?>.*?-->)\s*)*+(?:\{\\rtf|%!PS|<!doctype html|<html\b|<svg\b|<\?xml\b)", re.IGNORECASE | re.DOTALL
+)
 _BOM_UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _MAX_CONTROL_SHARE: Final = 0.01
@@ -64,11 +67,11 @@ def text_encoding(head: bytes) -> str | None:
     Returns:
         ``utf-8-sig``, ``utf-16`` or ``cp1252``; ``None`` when ``head`` is empty or is not plain text.
     """
-    if not head or _MARKUP.match(head):
-        return None
     candidates = ("utf-16",) if head.startswith(_BOM_UTF16) else ("utf-8-sig", "cp1252")
     for encoding in candidates:
         text = _decoded(head, encoding)
+        if text and _MARKUP.match(text):
+            return None
         if text and len(_CONTROLS.findall(text)) <= len(text) * _MAX_CONTROL_SHARE and "\0" not in text:
             return encoding
     return None

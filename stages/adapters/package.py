@@ -22,6 +22,8 @@ _ENTRY: Final = b"PK\x01\x02"
 _RATIO_GRACE_BYTES: Final = 4 * MIB
 _CONTENT_TYPES: Final = "[content_types].xml"
 _ENCRYPTED_FLAG: Final = 0x1
+# Packages of Office may use no others (ISO/IEC 29500-2); what zipfile inflates by those has no bound until it is there.
+_METHODS: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 _WORD: Final = "wordprocessingml"
 _MACRO_WORD: Final = "ms-word"
 # Word's own names and those of ISO 29500 strict, which differ in their first part only.
@@ -156,6 +158,8 @@ class Package:
             return None
         if entry.flag_bits & _ENCRYPTED_FLAG:
             raise PermanentError(ErrorCode.PASSWORD_REQUIRED)
+        if entry.compress_type not in _METHODS:
+            raise PermanentError(ErrorCode.CORRUPT_DOCUMENT)
         data = bytearray()
         with _zip_errors(), self._archive.open(entry) as packed:
             while chunk := packed.read(_CHUNK_BYTES):

@@ -138,19 +138,19 @@ def table(*rows: Sequence[str]) -> str:
     )
 
 
-def archive(entries: Mapping[str, bytes]) -> bytes:
+def archive(entries: Mapping[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
     """Make a zip."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as packed:
+    with zipfile.ZipFile(buffer, "w", method) as packed:
         for name, data in entries.items():
             packed.writestr(name, data)
     return buffer.getvalue()
 
 
-def repacked(data: bytes, changes: Mapping[str, bytes]) -> bytes:
-    """Return a zip with some of its entries changed."""
+def repacked(data: bytes, changes: Mapping[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """Return a zip with some of its entries changed, or all of them packed by another method."""
     with zipfile.ZipFile(io.BytesIO(data)) as packed:
-        return archive({**{name: packed.read(name) for name in packed.namelist()}, **changes})
+        return archive({**{name: packed.read(name) for name in packed.namelist()}, **changes}, method)
 
 
 def bomb(inflated: int, *, declared: int | None = None) -> bytes:

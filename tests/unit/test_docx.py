@@ -1,6 +1,7 @@
 """DOCX: everything a reader sees, in reading order, and nothing that was struck out."""
 
 import io
+import zipfile
 
 import docx as python_docx
 import pytest
@@ -286,6 +287,8 @@ def test_a_document_with_macros_is_a_document():
         (docx(paragraph("x" * 11_000_000)), {"max_ratio": 10_000}, ErrorCode.ARCHIVE_BOMB),
         (billion_laughs(), {}, ErrorCode.ARCHIVE_BOMB),
         (pdf("not a zip"), {}, ErrorCode.CORRUPT_DOCUMENT),
+        (repacked(docx(paragraph("x")), {}, zipfile.ZIP_BZIP2), {}, ErrorCode.CORRUPT_DOCUMENT),
+        (repacked(docx(paragraph("x")), {}, zipfile.ZIP_LZMA), {}, ErrorCode.CORRUPT_DOCUMENT),
         (bomb(12 * MIB), {}, ErrorCode.ARCHIVE_BOMB),
         (bomb(12 * MIB, declared=1000), {}, ErrorCode.CORRUPT_DOCUMENT),
         (bomb(12 * MIB), {"max_ratio": 10_000, "max_part_bytes": 8 * MIB}, ErrorCode.ARCHIVE_BOMB),

@@ -41,6 +41,10 @@ SMALL = picture("x", size=(8, 8))
         (b"{\\rtf1\\ansi text}", None),
         (b"<!DOCTYPE html><html><body>text</body></html>", None),
         (b'<?xml version="1.0"?><svg/>', None),
+        (codecs.BOM_UTF8 + b"<!DOCTYPE html><html><body>text</body></html>", None),
+        ("<html><body>text</body></html>".encode("utf-16"), None),
+        (b"<!-- drawn --> <!-- by hand -->\n<svg><text>text</text></svg>", None),
+        (b"<!---->" * 500 + b"a note", MediaType.TEXT),
     ],
 )
 def test_a_type_is_known_by_its_first_bytes(head, expected):
