@@ -29,7 +29,7 @@ _MAX_TOLD: Final = (1 << 53) - 1
 _INVOICE_NAMES: Final = frozenset(
     {"factur-x.xml", "zugferd-invoice.xml", "xrechnung.xml", "order-x.xml", "cii.xml", "ubl.xml"}
 )
-_INVOICE_ROOT = re.compile(r"<(?:\w+:)?(?:CrossIndustryInvoice|CrossIndustryDocument|Invoice|CreditNote)[\s>]")
+_INVOICE_ROOT = re.compile(r"<(?:[\w.-]{1,40}:)?(?:CrossIndustryInvoice|CrossIndustryDocument|Invoice|CreditNote)[\s>]")
 _XML_DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
 _ENCODING = re.compile(rb"""encoding=["']([A-Za-z0-9._-]{1,40})["']""")
 

@@ -141,9 +141,17 @@ def _nodes(root: etree._Element, paths: Sequence[str]) -> Iterator[etree._Elemen
 def _preferred(nodes: list[etree._Element], currency: str | None) -> etree._Element | None:
     """Return the first node; of several tax numbers the VAT one, of several sums the invoice's currency's."""
     for node in nodes:
-        if node.get("schemeID") == "VA" or (currency and node.get("currencyID") == currency):
+        if _is_vat_number(node) or (currency and node.get("currencyID") == currency):
             return node
     return nodes[0] if nodes else None
+
+
+def _is_vat_number(node: etree._Element) -> bool:
+    """Say whether a tax number is marked as the VAT one: CII has a code on it, UBL the scheme beside it."""
+    if node.get("schemeID") == "VA":
+        return True
+    scheme = node.getparent()
+    return scheme is not None and local_name(scheme) == "PartyTaxScheme" and find_text(scheme, "TaxScheme/ID") == "VAT"
 
 
 def _field(name: str, node: etree._Element, view: View) -> Json | None:

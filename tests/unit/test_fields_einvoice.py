@@ -107,6 +107,29 @@ def test_ubl_is_read_as_well():
     assert warnings == []
 
 
+def test_of_several_tax_numbers_in_ubl_the_vat_one_is_taken():
+    """Sellers in Germany state the number of their tax office too, often first."""
+    schemes = "".join(
+        f"<a:PartyTaxScheme><b:CompanyID>{number}</b:CompanyID><a:TaxScheme><b:ID>{scheme}</b:ID></a:TaxScheme>"
+        "</a:PartyTaxScheme>"
+        for number, scheme in (("201/113/40209", "FC"), ("DE136695976", "VAT"))
+    )
+    invoice, _ = _read(UBL.replace("</a:Party>", f"{schemes}</a:Party>"))
+
+    assert invoice["seller_tax_id"]["value"] == "DE136695976"
+
+
+def test_a_single_tax_number_in_ubl_is_taken_whatever_its_scheme():
+    """A seller without a VAT number still has one for its tax office."""
+    scheme = (
+        "<a:PartyTaxScheme><b:CompanyID>201/113/40209</b:CompanyID><a:TaxScheme><b:ID>FC</b:ID></a:TaxScheme>"
+        "</a:PartyTaxScheme>"
+    )
+    invoice, _ = _read(UBL.replace("</a:Party>", f"{scheme}</a:Party>"))
+
+    assert invoice["seller_tax_id"]["value"] == "201/113/40209"
+
+
 @pytest.mark.parametrize(
     "xml",
     [

@@ -184,6 +184,7 @@ def test_an_attachment_that_is_too_large_is_left_out():
         ("ZUGFeRD-invoice.xml", b"<a/>", True),
         ("rechnung.xml", b"<ubl:Invoice xmlns:ubl='urn:x'/>", True),
         ("rechnung.xml", b"\xef\xbb\xbf<CreditNote />", True),
+        ("rechnung.xml", b"<ubl-2.1:Invoice xmlns:ubl-2.1='urn:x'/>", True),
         ("rechnung.xml", "<Invoice>ä</Invoice>".encode("utf-16"), True),
         ("metadata.xml", b"<rdf/>", False),
         ("invoice.pdf", b"<Invoice/>", False),
