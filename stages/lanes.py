@@ -21,7 +21,8 @@ class LanePlan:
     """One lane's share of this process.
 
     ``in_flight`` deliveries are taken at once, ``budget`` is one document's time in a parser, and ``limit`` the
-    longest time that a claim may last: all documents before it in the parsers' queue, then its own.
+    longest time that a claim may last: a model's answer where one is asked, all documents before it in the parsers'
+    queue, then its own.
     """
 
     in_flight: int
@@ -54,8 +55,9 @@ def _plan(lane: Lane, settings: StagesSettings) -> LanePlan:
         Lane.EXTRACT_OCR: settings.scan_limit_seconds,
     }.get(lane, settings.quick_limit_seconds)
     waves = WAVES.get(lane, 1)
+    answer = settings.model_timeout_seconds if lane is Lane.NORMALIZE and settings.model_url else 0.0
     return LanePlan(
         in_flight=waves * settings.child_processes if lane in WAVES else WITHOUT_PARSER,
         budget=Budget(seconds, min(seconds, settings.silence_seconds)),
-        limit=timedelta(seconds=waves * seconds + MARGIN_SECONDS),
+        limit=timedelta(seconds=answer + waves * seconds + MARGIN_SECONDS),
     )

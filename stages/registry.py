@@ -10,6 +10,8 @@ from schema.runtime.blobs import Blobs
 from schema.runtime.settings import StagesSettings
 from stages.extract import ExtractStage
 from stages.lanes import LanePlan
+from stages.model.asking import Model
+from stages.model.provider import Provider
 from stages.normalize import NormalizeStage
 from stages.persist import PersistStage
 from stages.sandbox.pool import Sandbox
@@ -20,10 +22,11 @@ from stages.work import Handler
 
 @dataclass(slots=True)
 class Workshop:
-    """The handlers of one process and the parser pools behind them."""
+    """The handlers of one process, the parser pools behind them, and the model's provider where there is one."""
 
     handlers: dict[Lane, Handler] = field(default_factory=dict)
     sandboxes: list[Sandbox] = field(default_factory=list)
+    provider: Provider | None = None
 
     async def start(self) -> None:
         """Make the pools ready."""
@@ -31,14 +34,16 @@ class Workshop:
             await sandbox.start()
 
     async def close(self) -> None:
-        """Kill every parser."""
+        """Kill every parser and hang up."""
         for sandbox in self.sandboxes:
             await sandbox.close()
+        if self.provider is not None:
+            await self.provider.close()
 
 
 def equip(plans: Mapping[Lane, LanePlan], *, settings: StagesSettings, blobs: Blobs) -> Workshop:
     """Make the handlers; each lane has parsers of its own, so that scans never block documents with text."""
-    workshop, limits = Workshop(), settings.document_limits()
+    workshop, limits, model = Workshop(), settings.document_limits(), None
 
     def sandbox(lane: Lane) -> Sandbox:
         made = Sandbox(
@@ -47,10 +52,14 @@ def equip(plans: Mapping[Lane, LanePlan], *, settings: StagesSettings, blobs: Bl
         workshop.sandboxes.append(made)
         return made
 
+    if settings.model_url and Lane.NORMALIZE in plans:
+        workshop.provider = Provider(settings)
+        model = Model(settings, workshop.provider, blobs, attempts=settings.retry_attempts)
+
     makers: dict[Stage, Callable[[Lane], Handler]] = {
         Stage.VALIDATE: lambda lane: ValidateStage(blobs, sandbox(lane), limits, plans[lane].budget),
         Stage.EXTRACT: lambda lane: ExtractStage(blobs, sandbox(lane), limits, plans[lane].budget),
-        Stage.NORMALIZE: lambda lane: NormalizeStage(sandbox(lane), plans[lane].budget),
+        Stage.NORMALIZE: lambda lane: NormalizeStage(sandbox(lane), plans[lane].budget, model),
         Stage.PERSIST: lambda _: PersistStage(),
     }
     for lane in plans:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from schema.domain.kinds import ACCEPTED
 from schema.domain.limits import LimitName
@@ -35,12 +36,17 @@ class ErrorCode(StrEnum):
     PAGE_TOO_LONG = "page_too_long"
     MEMORY_LIMIT = "memory_limit"
     SCRATCH_LIMIT = "scratch_limit"
+    DOCUMENT_TOO_LONG = "document_too_long"
     DOCUMENT_GONE = "document_gone"
     PARSER_CRASHED = "parser_crashed"
     PARSER_TIMEOUT = "parser_timeout"
     STAGE_TIMEOUT = "stage_timeout"
     STORAGE_UNAVAILABLE = "storage_unavailable"
     SCRATCH_FULL = "scratch_full"
+    MODEL_UNAVAILABLE = "model_unavailable"
+    MODEL_REJECTED = "model_rejected"
+    MODEL_REFUSED = "model_refused"
+    MODEL_ANSWER_INVALID = "model_answer_invalid"
     INVALID_OUTPUT = "invalid_output"
     INTERNAL_ERROR = "internal_error"
     WORKER_LOST = "worker_lost"
@@ -90,6 +96,9 @@ MEANINGS: dict[ErrorCode, Meaning] = {
     ErrorCode.SCRATCH_LIMIT: Meaning(
         Category.LIMIT, "Reading the document needs more room for temporary files than allowed; send it in parts."
     ),
+    ErrorCode.DOCUMENT_TOO_LONG: Meaning(
+        Category.LIMIT, "The document has more text than the language model takes; send it in parts."
+    ),
     ErrorCode.DOCUMENT_GONE: Meaning(Category.DOCUMENT, "The stored document is no longer there."),
     ErrorCode.PARSER_CRASHED: Meaning(Category.WORKER, "The process reading the document crashed.", retryable=True),
     ErrorCode.PARSER_TIMEOUT: Meaning(
@@ -100,6 +109,16 @@ MEANINGS: dict[ErrorCode, Meaning] = {
         Category.DEPENDENCY, "The object store could not be reached.", retryable=True
     ),
     ErrorCode.SCRATCH_FULL: Meaning(Category.DEPENDENCY, "There was no room for temporary files.", retryable=True),
+    ErrorCode.MODEL_UNAVAILABLE: Meaning(Category.DEPENDENCY, "The language model did not answer.", retryable=True),
+    ErrorCode.MODEL_REJECTED: Meaning(
+        Category.DEPENDENCY, "The language model's provider does not take the operator's requests.", retryable=True
+    ),
+    ErrorCode.MODEL_REFUSED: Meaning(
+        Category.DOCUMENT, "The language model, or a filter before it, would not answer about this document."
+    ),
+    ErrorCode.MODEL_ANSWER_INVALID: Meaning(
+        Category.DEPENDENCY, "The language model's answers were cut off or not of the form asked for.", retryable=True
+    ),
     ErrorCode.INVALID_OUTPUT: Meaning(
         Category.INTERNAL, "A stage produced a result that does not fit its own contract.", retryable=True
     ),
@@ -120,6 +139,18 @@ MEANINGS: dict[ErrorCode, Meaning] = {
         Category.MESSAGE, "A message is of a version that this release does not know."
     ),
 }
+
+
+MODEL_CODES: Final = frozenset(
+    {
+        ErrorCode.MODEL_UNAVAILABLE,
+        ErrorCode.MODEL_REJECTED,
+        ErrorCode.MODEL_REFUSED,
+        ErrorCode.MODEL_ANSWER_INVALID,
+        ErrorCode.DOCUMENT_TOO_LONG,
+    }
+)
+"""Failures of the language model, which the rules can make good."""
 
 
 class StageError(Exception):

@@ -21,6 +21,7 @@ class LimitName(StrEnum):
     INFLATED_BYTES = "max_inflated_bytes"
     PART_BYTES = "max_part_bytes"
     PAGE_CHARS = "max_page_chars"
+    MODEL_CHARS = "model_max_chars"
     MEMORY_BYTES = "child_memory_bytes"
     SCRATCH_BYTES = "child_scratch_bytes"
 

@@ -54,6 +54,11 @@ def output_key(job_id: UUID, stage: str, token: int) -> str:
     return f"{job_prefix(job_id)}outputs/{stage}.{token}.json"
 
 
+def answer_key(job_id: UUID, digest: str, number: int) -> str:
+    """Return where a model's answer is kept, the ``number``-th to what has this digest; the same for all who ask."""
+    return f"{job_prefix(job_id)}answers/{digest}.{number}.json"
+
+
 def job_of(key: str) -> UUID | None:
     """Return whose key it is; ``None`` when it is no job's."""
     owner, slash, _ = key.removeprefix(JOBS_PREFIX).partition("/")

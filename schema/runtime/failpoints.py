@@ -27,6 +27,7 @@ class Point(StrEnum):
     CLAIMED = "claimed"
     WORK_BEGUN = "work_begun"
     PAGE_KEPT = "page_kept"
+    ANSWER_KEPT = "answer_kept"
     WORKED = "worked"
     OUTPUT_STORED = "output_stored"
     BATCH_WRITTEN = "batch_written"

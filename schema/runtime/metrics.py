@@ -6,7 +6,7 @@ from typing import Final
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from schema.domain.errors import MEANINGS
+from schema.domain.errors import MEANINGS, MODEL_CODES
 from schema.domain.kinds import Kind
 from schema.domain.moves import Move
 from schema.domain.notices import DeliveryCode
@@ -42,6 +42,12 @@ CHILD_PEAK_BYTES = Gauge(
     "Most that a parser and its tools had resident since the worker began.",
     ["lane"],
 )
+
+# Model
+MODEL_REQUESTS = Counter("docstage_model_requests_total", "Questions to the language model.", ["outcome"])
+MODEL_SECONDS = Histogram("docstage_model_seconds", "From a question to its answer or failure.", buckets=SECONDS)
+MODEL_TOKENS = Counter("docstage_model_tokens_total", "Tokens that the provider counted.", ["direction"])
+MODEL_FALLBACKS = Counter("docstage_model_fallbacks_total", "Documents that the rules read instead.", ["code"])
 
 # Webhooks
 WEBHOOK_DELIVERIES = Counter("docstage_webhook_deliveries_total", "Attempts to tell an endpoint.", ["outcome", "code"])
@@ -91,7 +97,17 @@ def prepare_stages(lanes: Iterable[Lane]) -> None:
     for counter in (FENCED, RELEASES, IN_FLIGHT):
         _zero(counter, stages)
     _zero(CHILD_KILLS, ["timeout", "silence", "memory", "scratch", "crash", "cancelled", "recycled"])
+    if Stage.NORMALIZE.value in stages:
+        _prepare_model()
     _zero(PAGES, ["text_layer", "ocr", "docx", "text", "failed"] if Stage.EXTRACT.value in stages else [])
+
+
+def _prepare_model() -> None:
+    """Set what a worker that may ask a model counts to zero."""
+    outcomes = ("answered", "kept", "refused", "invalid", "too_long", "rejected", "rate_limited", "unavailable")
+    _zero(MODEL_REQUESTS, [*outcomes, "timeout", "connection_failed"])
+    _zero(MODEL_TOKENS, ["in", "out"])
+    _zero(MODEL_FALLBACKS, [code.value for code in MODEL_CODES])
 
 
 def prepare_deliver() -> None:

@@ -4,22 +4,27 @@
 """
 
 import base64
+import json
 import sys
 from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from schema.domain.backoff import RetryPolicy
+from schema.domain.kinds import Kind
 from schema.domain.limits import DocumentLimits
 from schema.domain.states import Stage
 from schema.domain.targets import Networks, parse_networks
 from schema.wire.queues import DLQ_TTL
 
 KEY_BYTES: Final = 32
+# Members of a request to a model that make it what it is; an answer that streams is not read.
+_OURS: Final = frozenset({"model", "messages", "response_format", "stream", "n"})
 
 
 class Settings(BaseSettings):
@@ -122,6 +127,9 @@ class LimitSettings(Settings):
     max_attachment_bytes: int = Field(
         10 << 20, ge=0, description="Largest electronic invoice inside a PDF; a larger one is not looked at."
     )
+    model_max_chars: int = Field(
+        200_000, ge=1, description="Most characters of a document that a language model is asked about."
+    )
     child_memory_bytes: int = Field(2 << 30, ge=1 << 28, description="Memory one parser and its tools may use.")
     child_scratch_bytes: int = Field(
         1 << 30, ge=1 << 20, description="Room for temporary files of one parser, its document among them."
@@ -151,6 +159,7 @@ class LimitSettings(Settings):
     def parser_limits(self) -> dict[str, int | float]:
         """Return what reading one document may cost, as ``GET /v1/limits`` shows it."""
         return {
+            "model_max_chars": self.model_max_chars,
             "child_memory_bytes": self.child_memory_bytes,
             "child_scratch_bytes": self.child_scratch_bytes,
             "scan_limit_seconds": self.scan_limit_seconds,
@@ -158,6 +167,59 @@ class LimitSettings(Settings):
             "quick_limit_seconds": self.quick_limit_seconds,
             "silence_seconds": self.silence_seconds,
         }
+
+
+class ModelSettings(LimitSettings):
+    """A language model; there is none without its URL."""
+
+    model_url: str = Field(
+        "", description="Base URL of an OpenAI-compatible API, as `https://models.example.com/v1`; empty: no model."
+    )
+    model_key: SecretStr = Field(SecretStr(""), description="Its API key, where it wants one.")
+    model_name: str = Field("", description="Name of the model, as the API knows it; results show it.")
+    model_kinds: str = Field("summary,invoice,contract", description="Kinds of jobs that the model reads.")
+    model_fallback: Literal["fail", "rules"] = Field(
+        "fail", description="What becomes of a document when the model gives no answer: it fails, or rules read it."
+    )
+    model_timeout_seconds: float = Field(120, gt=0, description="Longest time that one answer may take.")
+    model_answers: int = Field(
+        2, ge=1, le=10, description="Answers to one question that are paid for, should they be unusable."
+    )
+    model_parameters: str = Field(
+        "", description='More members of the request as JSON, such as `{"temperature": 0, "max_tokens": 8192}`.'
+    )
+    model_ca_file: str = Field("", description="Certificates to trust instead of the public authorities'.")
+
+    @model_validator(mode="after")
+    def _model_can_be_asked(self) -> Self:
+        """Refuse an address, kinds or parameters that are none, without saying what they were."""
+        url = urlsplit(self.model_url)
+        if self.model_url and not (url.scheme in {"http", "https"} and url.hostname and "@" not in url.netloc):
+            message = "model_url is no URL of http or https, or has a password in it"
+            raise ValueError(message)
+        if self.model_url and not self.model_name:
+            message = "model_url is set, so model_name must be"
+            raise ValueError(message)
+        try:
+            self.kinds_of_model(), self.parameters_of_model()
+        except ValueError:
+            message = "model_kinds or model_parameters cannot be read"
+            raise ValueError(message) from None
+        return self
+
+    def kinds_of_model(self) -> frozenset[Kind]:
+        """Return the kinds that the model reads."""
+        kinds = frozenset(Kind(part.strip()) for part in self.model_kinds.split(",") if part.strip())
+        if Kind.TEXT in kinds:
+            raise ValueError(Kind.TEXT)
+        return kinds
+
+    def parameters_of_model(self) -> dict[str, Any]:
+        """Return the members of a request that are the operator's to choose."""
+        parameters = json.loads(self.model_parameters or "{}")
+        if not isinstance(parameters, dict) or parameters.keys() & _OURS:
+            raise ValueError(_OURS)
+        return parameters
 
 
 class LossSettings(Settings):
@@ -228,7 +290,7 @@ class PublisherSettings(DatabaseSettings, BrokerSettings, StoreSettings, LossSet
         return timedelta(seconds=2 * self.publish_timeout_seconds + 2)
 
 
-class StagesSettings(DatabaseSettings, BrokerSettings, StoreSettings, LimitSettings, LossSettings, ProcessSettings):
+class StagesSettings(DatabaseSettings, BrokerSettings, StoreSettings, ModelSettings, LossSettings, ProcessSettings):
     """The consumers."""
 
     lease_seconds: float = Field(60, ge=1, description="How long a claim lasts without a heartbeat.")

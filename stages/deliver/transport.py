@@ -4,8 +4,7 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from http import HTTPStatus
 from typing import Final
 
@@ -14,6 +13,7 @@ import httpx
 from schema.domain.notices import Answer, DeliveryCode
 from schema.domain.targets import Address, Networks, Target, authority, parse_target
 from stages.deliver.addresses import RefusedTargetError, Resolver, permitted
+from stages.wishes import read_wish
 
 MAX_ADDRESSES: Final = 3
 # An answer's body says nothing that we want to know; it is taken in so that its sender may finish, not longer.
@@ -106,19 +106,6 @@ async def _take_in(response: httpx.Response) -> None:
         size += len(chunk)
         if size > MAX_BODY_BYTES:
             return
-
-
-def read_wish(value: str | None, now: datetime) -> timedelta | None:
-    """Read a ``Retry-After``, in seconds or as a date; ``None`` when it is absent or neither."""
-    if value is None:
-        return None
-    try:
-        if value.strip().isdecimal():
-            return timedelta(seconds=int(value))
-        at = parsedate_to_datetime(value)
-        return max(timedelta(0), (at if at.tzinfo else at.replace(tzinfo=UTC)) - now)
-    except (ValueError, OverflowError):
-        return None
 
 
 def _is_tls(error: BaseException) -> bool:

@@ -41,7 +41,7 @@ class Request:
 
 
 class Engine(Protocol):
-    """Reads fields out of pages; the default is ``RulesEngine``, a model behind an API would be another."""
+    """Reads fields out of pages; ``RulesEngine``, or ``ReportedEngine`` with a model's answer."""
 
     @property
     def name(self) -> str:
@@ -51,6 +51,18 @@ class Engine(Protocol):
         """Return the JSON of a ``schema.wire.results.NormalizedDocument``."""
 
 
+def frame(request: Request, engine: str) -> Json:
+    """Return what every result has, whoever reads the fields: clean pages and the language."""
+    pages = [_page(page) for page in request.pages]
+    return {
+        "kind": request.kind,
+        "language": detect_language((page["text"] for page in pages), request.languages),
+        "engine": engine,
+        "pages": pages,
+        "warnings": [],
+    }
+
+
 class RulesEngine:
     """Rules that run offline and say where each value was found."""
 
@@ -58,15 +70,7 @@ class RulesEngine:
 
     def normalize(self, request: Request) -> Json:
         """Clean the text, tell its language and read what the kind asks for."""
-        pages = [_page(page) for page in request.pages]
-        language = detect_language((page["text"] for page in pages), request.languages)
-        result: Json = {
-            "kind": request.kind,
-            "language": language,
-            "engine": self.name,
-            "pages": pages,
-            "warnings": [],
-        }
+        result = frame(request, self.name)
         if request.kind == "summary":
             from stages.fields.summary import summarize  # noqa: PLC0415 - only this kind pays for it
 
@@ -74,7 +78,7 @@ class RulesEngine:
         elif request.kind == "invoice":
             from stages.fields.invoice import read_invoice  # noqa: PLC0415 - only this kind pays for it
 
-            result["invoice"], result["warnings"] = read_invoice(request.pages, request.attachments, language)
+            result["invoice"], result["warnings"] = read_invoice(request.pages, request.attachments, result["language"])
         elif request.kind == "contract":
             from stages.fields.contract import read_contract  # noqa: PLC0415 - only this kind pays for it
 
@@ -89,9 +93,15 @@ DEFAULT_ENGINE: Final[Engine] = RulesEngine()
 def normalize(request: Mapping[str, Any]) -> Json:
     """Normalize one document; the child's operation of this name.
 
-    Shape: ``{"document": ExtractedDocument, "kind": …, "languages": […]}`` to ``NormalizedDocument``.
+    Shape: ``{"document": ExtractedDocument, "kind": …, "languages": […]}`` to ``NormalizedDocument``; with a model's
+    ``answer`` (``stages.model.answers``) and the name of the ``engine``, that is what the fields are read from.
     """
-    return DEFAULT_ENGINE.normalize(Request(request["document"], request["kind"], tuple(request.get("languages", ()))))
+    asked = Request(request["document"], request["kind"], tuple(request.get("languages", ())))
+    if "answer" not in request:
+        return DEFAULT_ENGINE.normalize(asked)
+    from stages.fields.reported import ReportedEngine  # noqa: PLC0415 - only an installation with a model pays for it
+
+    return ReportedEngine(request["engine"], request["answer"]).normalize(asked)
 
 
 def _page(page: Mapping[str, Any]) -> Json:

@@ -9,6 +9,7 @@ import pytest
 from tests.support import documents
 from tests.support.eventually import eventually
 from tests.support.factories import rows
+from tests.support.provider import asking
 from tests.support.receiver import Receiver, answer, receiving
 from tests.support.spy import spy
 from tests.support.system import System
@@ -31,18 +32,24 @@ async def running(system: System) -> System:
 
 async def test_content_stays_where_it_belongs(running):
     """Messages, webhooks, logs, metrics, status and dead letters of good, bad and given-up documents are clean."""
-    async with spy(running.environment["DOCSTAGE_AMQP_URL"]) as messages, receiving() as receiver:
+    async with spy(running.environment["DOCSTAGE_AMQP_URL"]) as messages, receiving() as receiver, receiving() as model:
+        model.answering = lambda _: answer(400, body=CANARY.encode(), X_Word=CANARY)
+        await _ask_model(running, model)
         receiver.answering = lambda _: answer(200, body=CANARY.encode(), X_Word=CANARY)
         await _add_endpoint(running, receiver)
         good = await running.submit(documents.pdf(f"The word is {CANARY}."), name=NAME, client_tag="tag")
         bad = await running.submit(b"%PDF-1.7 " + CANARY.encode(), name=NAME)
         lost = await running.submit(f"The word is {CANARY}.".encode(), name=NAME, kind="summary")
         jobs = [await running.finished(job_id) for job_id in (good, bad, lost)]
+        asked = await running.processes["stages"].metrics()
         given_up = await _give_up(running)
         heard = await eventually(lambda: messages if any(b"dead_letter_id" in body for body, _ in messages) else None)
         await eventually(lambda: len({told.id for told in receiver.requests}) == 4)
         await eventually(lambda: _all_told(running))
 
+    assert [job["status"] for job in jobs] == ["completed", "failed", "failed"]
+    assert jobs[2]["error"]["code"] == "model_rejected"
+    assert CANARY in repr(model.requests)
     assert CANARY in (await _text(running, good))
     assert len(heard) >= 9
     assert any(b"endpoint_id" in body for body, _ in heard)
@@ -50,10 +57,20 @@ async def test_content_stays_where_it_belongs(running):
     assert {told.json["type"] for told in receiver.requests} == {"job.completed", "job.failed"}
     assert CANARY not in repr(receiver.requests)
     assert CANARY not in json.dumps([*jobs, given_up])
+    assert 'docstage_model_requests_total{outcome="rejected"} 2.0' in asked
+    assert CANARY not in asked
     assert CANARY not in running.logs()
     for name in ("intake", "publisher", "broken", "deliver"):
         assert CANARY not in await running.processes[name].metrics()
     assert await _tables_with(running, CANARY) <= CONTENT_TABLES
+
+
+async def _ask_model(system: System, model: Receiver) -> None:
+    """Let a provider that repeats what it is told be asked about summaries."""
+    system.processes["stages"].terminate()
+    await system.processes["stages"].wait()
+    settings = asking(model, MODEL_KINDS="summary", LOG_LEVEL="DEBUG", RETRY_ATTEMPTS="2")
+    await system.start(system.stages(**settings))
 
 
 async def _add_endpoint(system: System, receiver: Receiver) -> None:

@@ -62,6 +62,7 @@ RELAY_POINTS = (Point.ROWS_TAKEN, Point.PUBLISHED, Point.CONFIRMED)
 RELAY_ROWS = ("first", "retry", "letter")
 REDRIVE_PASSES = (1, 2)
 SENDER_POINTS = (Point.WEBHOOK_SENT,)
+MODEL_POINTS = (Point.ANSWER_KEPT,)
 GIVEN_UP = ("reissued", "given_up")
 
 
@@ -73,12 +74,13 @@ def worker_cells() -> Iterator[tuple[WorkerCell, str]]:
 def points_of_cells() -> set[Point]:
     """Return the points at which something is killed."""
     workers = {cell.point for cell in WORKER_CELLS}
-    return workers | {*INTAKE_POINTS, *RELAY_POINTS, *SENDER_POINTS, Point.REDRIVE_COMMITTED, Point.GIVE_UP_COMMITTED}
+    others = {*INTAKE_POINTS, *RELAY_POINTS, *SENDER_POINTS, *MODEL_POINTS}
+    return workers | others | {Point.REDRIVE_COMMITTED, Point.GIVE_UP_COMMITTED}
 
 
 def count_cells(action: str = "") -> int:
     """Return how many cells the matrix has, or how many of one action."""
     workers = [cell for cell, _ in worker_cells() if action in {"", cell.action}]
     killed = len(INTAKE_POINTS) + len(RELAY_POINTS) * len(RELAY_ROWS) + len(REDRIVE_PASSES) + len(GIVEN_UP)
-    killed += len(SENDER_POINTS)
+    killed += len(SENDER_POINTS) + len(MODEL_POINTS)
     return len(workers) + (killed if action in {"", "kill"} else 0)

@@ -13,7 +13,7 @@ from tests.support.crashes import count_cells
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
 BEGIN: Final = "<!-- windows: written by python -m tests.support.windows -->"
 END: Final = "<!-- end of windows -->"
-LAST: Final = 21
+LAST: Final = 22
 
 _WORKER: Final = "test_a_worker_that_dies_costs_nothing"
 _RELAY: Final = "test_a_relay_that_dies_owes_nothing_and_sends_nothing_that_counts_twice"
@@ -196,6 +196,13 @@ WINDOWS: Final = (
         "the batch is split, and only that job's attempt is unknown",
         (Point.BATCH_WRITTEN,),
         (_WORKER, "test_one_refused_output_fails_its_job_alone"),
+    ),
+    Window(
+        22,
+        "a model's answer kept - outcome committed",
+        "takeover; the answer's key is made from what was asked",
+        (Point.ANSWER_KEPT,),
+        ("test_a_model_is_asked_once_though_its_worker_dies_with_the_answer",),
     ),
 )
 # Windows whose kill is not tried yet. Adding one is a ``Window`` above and one entry less here.

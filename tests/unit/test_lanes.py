@@ -32,6 +32,18 @@ def test_a_claim_may_last_as_long_as_all_before_it_and_itself():
     assert plans[Lane.VALIDATE].limit == timedelta(seconds=8 * 100 + 60)
 
 
+def test_a_claim_that_asks_a_model_may_last_longer_by_one_answer():
+    """Only on normalize, and only where there is a model."""
+    model = {"model_url": "http://models/v1", "model_name": "m", "model_timeout_seconds": 50}
+    stages = [Stage.VALIDATE, Stage.NORMALIZE]
+
+    plain = plan(stages, StagesSettings(**GIVEN))
+    asking = plan(stages, StagesSettings(**GIVEN, **model))
+
+    assert asking[Lane.NORMALIZE].limit == plain[Lane.NORMALIZE].limit + timedelta(seconds=50)
+    assert asking[Lane.VALIDATE].limit == plain[Lane.VALIDATE].limit
+
+
 def test_limits_that_outlast_the_broker_are_refused_at_the_start():
     """Found out at the start and not when RabbitMQ closes the channel of a long scan."""
     with pytest.raises(ValueError, match="consumer_timeout_seconds is 600"):

@@ -16,7 +16,7 @@ from schema.runtime.settings import DeliverSettings
 from schema.runtime.vault import SealedError, Vault
 from schema.wire.messages import NoticeMessage, UnreadableMessageError, decode_notice, encode_notice
 from schema.wire.webhooks import payload, shown_secret, signed_headers
-from stages.deliver.transport import read_wish
+from stages.wishes import read_wish
 
 SCHEDULE = [timedelta(seconds=5), timedelta(minutes=5)]
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
