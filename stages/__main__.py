@@ -112,7 +112,7 @@ async def run(stages: Sequence[Stage], settings: StagesSettings, plans: Mapping[
 
 def _breaker(settings: StagesSettings, blobs: Blobs, clock: Clock) -> Breaker:
     """Make the breaker of the object store, which every stage may need: for documents, inputs or outputs."""
-    return Breaker(ErrorCode.STORAGE_UNAVAILABLE, blobs.ping, clock=clock, probe_seconds=settings.probe_seconds)
+    return Breaker(ErrorCode.STORAGE_UNAVAILABLE, blobs.prove, clock=clock, probe_seconds=settings.probe_seconds)
 
 
 def _runner_settings(settings: StagesSettings, plans: Mapping[Lane, LanePlan]) -> RunnerSettings:

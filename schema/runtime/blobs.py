@@ -33,6 +33,7 @@ COPY_BYTES: Final = 1 << 20
 DELETE_BATCH: Final = 1000
 THREADS: Final = 16
 JOBS_PREFIX: Final = "jobs/"
+PROBE_KEY: Final = "probe"
 
 _MISSING: Final = frozenset({"NoSuchKey", "404", "NotFound"})
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -193,6 +194,18 @@ class Blobs:
         """Ask whether the bucket answers; raises when it does not."""
         try:
             await self._call(self._client.head_bucket, Bucket=self._bucket)
+        except PermanentError:
+            raise TransientError(ErrorCode.STORAGE_UNAVAILABLE) from None
+
+    async def prove(self) -> None:
+        """Write a small object and read it back; raises when that does not work.
+
+        A store that comes back may know its buckets before it serves an object. There is one such object, whoever
+        asks, so that nothing piles up; and it is not empty, because a store need not ask its disks for nothing.
+        """
+        try:
+            await self.put(PROBE_KEY, b"probe")
+            await self.get(PROBE_KEY)
         except PermanentError:
             raise TransientError(ErrorCode.STORAGE_UNAVAILABLE) from None
 

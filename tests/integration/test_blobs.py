@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import os
 from collections.abc import AsyncIterator, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -106,7 +107,7 @@ async def test_a_store_that_does_not_answer_is_a_transient_error(services: Servi
     """An outage must be retried, not told to the client as its document's fault."""
     blobs = Blobs.connect(store_settings(services, bucket, endpoint="http://127.0.0.1:9"))
 
-    for asking in (blobs.ping(), blobs.get("jobs/a/document"), blobs.put("jobs/a/document", b"x")):
+    for asking in (blobs.ping(), blobs.prove(), blobs.get("jobs/a/document"), blobs.put("jobs/a/document", b"x")):
         with pytest.raises(TransientError) as raised:
             await asking
         assert raised.value.code is ErrorCode.STORAGE_UNAVAILABLE
@@ -120,6 +121,50 @@ async def test_a_bucket_that_is_not_there_is_not_ready(services: Services):
     with pytest.raises(TransientError):
         await blobs.ping()
     blobs.close()
+
+
+class _Waking(BaseHTTPRequestHandler):
+    """A store that knows its buckets and cannot reach its disks yet, as one that has just started."""
+
+    def do_HEAD(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        self.send_error(500)
+
+    def do_PUT(self) -> None:
+        self.send_error(500)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+async def test_a_store_that_serves_no_object_yet_is_not_taken_for_up(services: Services, bucket: str):
+    """A stage that goes on as soon as the buckets are listed burns the attempts of every job that waited."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Waking) as server:
+        serving = asyncio.create_task(asyncio.to_thread(server.serve_forever, 0.01))
+        address = f"http://127.0.0.1:{server.server_address[1]}"
+        blobs = Blobs.connect(store_settings(services, bucket, endpoint=address))
+        try:
+            await blobs.ping()
+            with pytest.raises(TransientError) as raised:
+                await blobs.prove()
+        finally:
+            blobs.close()
+            server.shutdown()
+            await serving
+
+    assert raised.value.code is ErrorCode.STORAGE_UNAVAILABLE
+
+
+async def test_a_store_that_serves_objects_is_up(blobs: Blobs):
+    """Asked as often as one likes, it keeps one small object and no job's prefix has it."""
+    await blobs.prove()
+    await blobs.prove()
+
+    assert await blobs.list("jobs/") == []
+    assert len(await blobs.list("")) == 1
 
 
 async def test_fetching_writes_the_file_that_a_parser_reads(blobs: Blobs, tmp_path: Path):
