@@ -135,6 +135,9 @@ def _pace(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--canary", type=count, default=5, metavar="N", help="first only N; 0 for none (%(default)s)")
     parser.add_argument("--patience", type=duration, default=timedelta(minutes=15), help="wait for the canary (15m)")
     parser.add_argument(
+        "--wait", type=duration, default=timedelta(0), metavar="TIME", help="wait for all outcomes at the end (no)"
+    )
+    parser.add_argument(
         "--stop-at", type=share, default=0.2, metavar="SHARE", help="stop when more fail again (default: %(default)s)"
     )
 

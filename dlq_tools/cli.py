@@ -93,18 +93,14 @@ class Tool:
             canary=arguments.canary,
             stop_at=arguments.stop_at,
             patience=arguments.patience,
+            wait=arguments.wait,
         )
         bulk = BulkRedrive(database=self._database, clock=SystemClock(), plan=plan, redriven=self._waker.wake)
         ending = await bulk.run(letters)
-        told = {
-            "ending": ending.value,
-            **{answer.value: count for answer, count in bulk.progress.answers.items()},
-            "passed": bulk.progress.passed,
-            "failed_again": bulk.progress.failed,
-            "undecided": len(bulk.progress.watched),
-            "left": len(letters) - sum(bulk.progress.answers.values()),
-        }
-        self._tell("Redrive", told, arguments)
+        if arguments.json:
+            report.emit(bulk.progress.told(ending, of=len(letters)))
+        else:
+            report.say_redrive(ending, bulk.progress, of=len(letters))
         await self._tidy()
         return OK if ending is Ending.DONE else STOPPED
 

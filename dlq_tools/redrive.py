@@ -5,7 +5,7 @@ with those that are left.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -26,16 +26,21 @@ ENOUGH: Final = 5
 
 
 class Ending(StrEnum):
-    """Why a bulk redrive ended."""
+    """Why a bulk redrive ended: ``done`` is what was asked for, and the others are exceptions from it."""
 
     DONE = "done"
     FAILED_AGAIN = "failed_again"
     CANARY_UNDECIDED = "canary_undecided"
+    UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How to go about it; ``stop_at`` is the share of outcomes that may be failures."""
+    """How to go about it.
+
+    ``stop_at`` is the share of outcomes that may be failures, ``patience`` how long the canary's are waited for, and
+    ``wait`` how long those that are still out after the last letter; nobody waits for these unless asked to.
+    """
 
     by: str
     reason: str
@@ -43,6 +48,7 @@ class Plan:
     canary: int
     stop_at: float
     patience: timedelta
+    wait: timedelta = timedelta(0)
 
 
 @dataclass(slots=True)
@@ -55,10 +61,32 @@ class Progress:
     watched: list[Letter] = field(default_factory=list)
 
     @property
+    def redriven(self) -> int:
+        """How many letters came back."""
+        return self.answers.get(RedriveAnswer.REDRIVEN, 0)
+
+    @property
+    def refused(self) -> Mapping[RedriveAnswer, int]:
+        """How many letters did not come back, by what stood in the way."""
+        return {answer: count for answer, count in self.answers.items() if answer is not RedriveAnswer.REDRIVEN}
+
+    @property
     def failing_share(self) -> float:
         """The share of failures among the outcomes that are known."""
         decided = self.passed + self.failed
         return self.failed / decided if decided else 0.0
+
+    def told(self, ending: Ending, *, of: int) -> Mapping[str, str | int]:
+        """Return all of it for a program, ``of`` so many letters."""
+        return {
+            "ending": ending.value,
+            RedriveAnswer.REDRIVEN.value: self.redriven,
+            **{answer.value: count for answer, count in self.refused.items()},
+            "passed": self.passed,
+            "failed_again": self.failed,
+            "undecided": len(self.watched),
+            "left": of - sum(self.answers.values()),
+        }
 
 
 class BulkRedrive:
@@ -77,26 +105,36 @@ class BulkRedrive:
         canary, rest = letters[: self._plan.canary], letters[self._plan.canary :]
         if canary and rest:
             await self._redrive(canary)
-            if not await self._settled():
+            if not await self._settled(self._plan.patience):
                 return Ending.CANARY_UNDECIDED
             if self.progress.failing_share > self._plan.stop_at:
                 return Ending.FAILED_AGAIN
         else:
             rest = letters
-        return await self._release(rest)
+        if not await self._release(rest):
+            return Ending.FAILED_AGAIN
+        return await self._conclude()
 
-    async def _release(self, letters: Sequence[Letter]) -> Ending:
-        """Redrive at the rate, a second's worth at a time."""
+    async def _conclude(self) -> Ending:
+        """Wait for the outcomes that are still out, if that was asked for."""
+        if not self._plan.wait:
+            return Ending.DONE
+        if not await self._settled(self._plan.wait):
+            return Ending.UNDECIDED
+        return Ending.FAILED_AGAIN if self.progress.failing_share > self._plan.stop_at else Ending.DONE
+
+    async def _release(self, letters: Sequence[Letter]) -> bool:
+        """Redrive at the rate, a second's worth at a time; ``False`` when too many fail again."""
         size = max(1, round(self._plan.rate))
         for start in range(0, len(letters), size):
             began = self._clock.monotonic()
             await self._redrive(letters[start : start + size])
             await self._look()
             if self._failing():
-                return Ending.FAILED_AGAIN
+                return False
             if start + size < len(letters):
                 await asyncio.sleep(max(0.0, size / self._plan.rate - (self._clock.monotonic() - began)))
-        return Ending.DONE
+        return True
 
     def _failing(self) -> bool:
         known = self.progress.passed + self.progress.failed
@@ -114,9 +152,9 @@ class BulkRedrive:
             if answer is RedriveAnswer.REDRIVEN and letter.stage:
                 self.progress.watched.append(letter)
 
-    async def _settled(self) -> bool:
+    async def _settled(self, patience: timedelta) -> bool:
         """Wait until every outcome is known; ``False`` when patience ends before."""
-        ends = self._clock.monotonic() + self._plan.patience.total_seconds()
+        ends = self._clock.monotonic() + patience.total_seconds()
         while self.progress.watched:
             if self._clock.monotonic() > ends:
                 return False

@@ -13,11 +13,26 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from dlq_tools.redrive import Ending, Progress
 from schema.db.dead_letters import Group, Letter
+from schema.db.redrives import RedriveAnswer
 
 NONE: Final = "-"
 # Wide enough that nothing is folded where nobody looks at a screen; ids have to survive being copied.
 PIPE_WIDTH: Final = 240
+
+_ENDINGS: Final = {
+    Ending.DONE: "Done.",
+    Ending.FAILED_AGAIN: "Stopped: too many of them failed again.",
+    Ending.CANARY_UNDECIDED: "Stopped: it was not known in time what became of the first ones.",
+    Ending.UNDECIDED: "All were brought back; it was not known in time what became of each.",
+}
+_REFUSALS: Final = {
+    RedriveAnswer.CLOSED: "somebody has closed the letter meanwhile",
+    RedriveAnswer.NO_JOB: "the message belongs to no job",
+    RedriveAnswer.GONE: "the document was deleted",
+    RedriveAnswer.NOT_FAILED: "the job has ended otherwise",
+}
 
 console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
@@ -77,6 +92,18 @@ def show_records(title: str, records: Sequence[Mapping[str, Any]]) -> None:
     for record in records:
         table.add_row(*(_cell(value) for value in record.values()))
     console.print(table)
+
+
+def say_redrive(ending: Ending, progress: Progress, *, of: int) -> None:
+    """Say what a bulk redrive did with ``of`` letters, and why it ended."""
+    say(f"{progress.redriven} of {of} letters brought back")
+    for answer, count in progress.refused.items():
+        say(f"{count} not brought back: {_REFUSALS[answer]}")
+    if left := of - sum(progress.answers.values()):
+        say(f"{left} left as they were")
+    if progress.redriven:
+        say(f"so far {progress.passed} passed, {progress.failed} failed again, {len(progress.watched)} are under way")
+    say(_ENDINGS[ending])
 
 
 def say(text: str) -> None:

@@ -1,11 +1,13 @@
 """Processes killed between a job's end and its owner's knowledge of it: told at least once, always under one id."""
 
 import pytest
+from sqlalchemy import text
 
-from tests.support.crashes import SENDER_POINTS
+from tests.support.crashes import RELAY_POINTS, SENDER_POINTS
 from tests.support.eventually import eventually
 from tests.support.factories import rows
 from tests.support.receiver import answer, receiving
+from tests.support.rig import SHORT_LOCK
 from tests.support.system import System
 from tests.support.webhooks import HOOKS, verified
 
@@ -114,6 +116,31 @@ async def test_a_cancel_whose_intake_is_killed_is_told_all_the_same(front, recei
     deliver.close()
 
 
+@pytest.mark.parametrize("point", RELAY_POINTS)
+async def test_a_relay_killed_over_a_notice_tells_it_under_one_id(front, receiver, point):
+    """W13: whatever the broker has of it already, the owner hears of the end, and of one event alone."""
+    await endpoint(front, receiver)
+    front.processes["publisher"].close()
+    job_id = await front.submit(TEXT)
+    async with front.client() as client:
+        assert (await client.post(f"/v1/jobs/{job_id}/cancel")).status_code == 200
+    async with front.database.transaction() as conn:
+        # The first row that the relay takes is the notice.
+        await conn.execute(text("DELETE FROM outbox_event WHERE kind = 'stage'"))
+    doomed = front.process("publisher", "publisher", DOCSTAGE_FAILPOINTS=f"{point}=kill", **SHORT_LOCK)
+    doomed.start()
+    assert await doomed.wait() == -9
+
+    deliver = sender(front)
+    await front.start(front.process("publisher", "publisher"), deliver)
+
+    (delivery,) = await settled(front, job_id)
+    assert (delivery["status"], delivery["attempt"]) == ("delivered", 1)
+    assert {got.id for got in receiver.requests} == {str(delivery["event_id"])}
+    assert {(got.json["type"], got.json["data"]["id"]) for got in receiver.requests} == {("job.cancelled", job_id)}
+    deliver.close()
+
+
 async def test_a_receiver_that_was_down_is_told_when_it_is_back(front, receiver):
     """Attempts go on by schedule over the outbox, and the owner sees each of them."""
     hook = await endpoint(front, receiver)
@@ -130,9 +157,9 @@ async def test_a_receiver_that_was_down_is_told_when_it_is_back(front, receiver)
     assert len({got.id for got in receiver.requests}) == 1
     for got in receiver.requests:
         verified(got, hook["secret"])
-    text = await deliver.metrics()
-    assert 'docstage_webhook_deliveries_total{code="",outcome="delivered"} 1.0' in text
-    assert 'docstage_webhook_deliveries_total{code="http_status",outcome="retrying"} 2.0' in text
+    told = await deliver.metrics()
+    assert 'docstage_webhook_deliveries_total{code="",outcome="delivered"} 1.0' in told
+    assert 'docstage_webhook_deliveries_total{code="http_status",outcome="retrying"} 2.0' in told
     deliver.close()
     stages.close()
 

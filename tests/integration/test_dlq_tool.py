@@ -28,6 +28,7 @@ from tests.support.eventually import eventually
 from tests.support.factories import accepted_job, claim, rows, write
 
 BY = "op@host"
+LONG = timedelta(minutes=1)
 
 
 @pytest.fixture
@@ -214,7 +215,7 @@ async def test_a_dry_run_changes_nothing_and_no_match_is_told_by_the_status(data
 async def test_a_canary_that_fails_again_stops_the_rest(database):
     """Ten thousand letters must not come back while the reason is still there."""
     jobs = [await _dead(database) for _ in range(6)]
-    plan = Plan(by=BY, reason="x", rate=100, canary=2, stop_at=0.2, patience=timedelta(minutes=1))
+    plan = Plan(by=BY, reason="x", rate=100, canary=2, stop_at=0.2, patience=LONG)
     bulk = BulkRedrive(database=database, clock=SystemClock(), plan=plan, redriven=lambda: None)
     running_bulk = asyncio.create_task(bulk.run(await _letters(database)))
 
@@ -233,7 +234,7 @@ async def test_a_canary_that_fails_again_stops_the_rest(database):
 async def test_a_canary_that_passes_lets_the_rest_follow(database):
     """And what was redriven is not redriven twice."""
     jobs = [await _dead(database) for _ in range(6)]
-    plan = Plan(by=BY, reason="x", rate=100, canary=2, stop_at=0.2, patience=timedelta(minutes=1))
+    plan = Plan(by=BY, reason="x", rate=100, canary=2, stop_at=0.2, patience=LONG)
     bulk = BulkRedrive(database=database, clock=SystemClock(), plan=plan, redriven=lambda: None)
     running_bulk = asyncio.create_task(bulk.run(await _letters(database)))
 
@@ -248,6 +249,56 @@ async def test_a_canary_that_passes_lets_the_rest_follow(database):
 
     assert running_bulk.result() is Ending.DONE
     assert [letter.state for letter in await _letters(database)] == ["redriven"] * 6
+
+
+@pytest.mark.parametrize("passes", [True, False])
+async def test_a_redrive_that_was_asked_to_wait_ends_when_the_last_outcome_is_known(database, passes):
+    """The last second's worth decides too."""
+    jobs = [await _dead(database) for _ in range(3)]
+    plan = Plan(by=BY, reason="x", rate=100, canary=0, stop_at=0.2, patience=LONG, wait=LONG)
+    bulk = BulkRedrive(database=database, clock=SystemClock(), plan=plan, redriven=lambda: None)
+    running_bulk = asyncio.create_task(bulk.run(await _letters(database)))
+
+    async def all_end():
+        for job in jobs:
+            if not passes:
+                await _fail_again(database, job, LetterReason.RETRIES_EXHAUSTED)
+            elif (claimed := await claim(database, job, series=2)) is not None:
+                await write(database, of_outcome(claimed.claim, Completed({}), Advance()))
+        return running_bulk.done()
+
+    await eventually(all_end)
+
+    assert running_bulk.result() is (Ending.DONE if passes else Ending.FAILED_AGAIN)
+    assert (bulk.progress.passed, bulk.progress.failed) == ((3, 0) if passes else (0, 3))
+
+
+async def test_a_redrive_whose_wait_is_over_says_that_it_does_not_know(database):
+    """Without a worker nothing is decided, and waiting for ever would hide that."""
+    await _dead(database)
+    plan = Plan(by=BY, reason="x", rate=100, canary=0, stop_at=0.2, patience=LONG, wait=timedelta(microseconds=1))
+    bulk = BulkRedrive(database=database, clock=SystemClock(), plan=plan, redriven=lambda: None)
+
+    assert await bulk.run(await _letters(database)) is Ending.UNDECIDED
+    assert len(bulk.progress.watched) == 1
+
+
+async def test_a_redrive_says_what_was_done_and_waits_for_nobody_unasked(database, tool, amqp_url):
+    """Nobody works here: what came back is under way, what could not is told with its reason."""
+    gone, *_ = [await _dead(database) for _ in range(3)]
+    async with database.transaction() as conn:
+        await conn.execute(text("DELETE FROM document WHERE job_id = :id"), {"id": gone.id})
+
+    async with topology_session(amqp_url):
+        status, told = await tool("redrive", "--all", "--reason", "x", "--canary", "0")
+
+    assert status == OK
+    assert told.splitlines() == [
+        "2 of 3 letters brought back",
+        "1 not brought back: the document was deleted",
+        "so far 0 passed, 0 failed again, 2 are under way",
+        "Done.",
+    ]
 
 
 async def test_reconcile_drops_messages_of_closed_letters_and_issues_missing_ones(

@@ -1,6 +1,7 @@
 """Each broken state that nobody else would touch, and the rule that heals it; and what each must leave alone."""
 
 import asyncio
+import hashlib
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from publisher.relay import Relay
 from publisher.retention import Retention
 from publisher.rules import JobRules
 from publisher.sweeper import Sweeper
+from schema.db import dead_letters
 from schema.db.sweeps import sweeping_alone
 from schema.domain.decisions import Advance, RetryAfter
 from schema.domain.errors import ErrorCode
@@ -20,7 +22,7 @@ from schema.domain.states import AttemptOutcome, Lane, RunStatus
 from schema.runtime import metrics
 from schema.runtime.blobs import Blobs, document_key
 from schema.runtime.clock import SystemClock
-from schema.wire.queues import lane_queue
+from schema.wire.queues import DLQ_TTL, lane_queue
 from tests.support.broker import owe, publisher_settings, purge_queue, running, topology_session
 from tests.support.eventually import eventually
 from tests.support.factories import accepted_job, claim, rows, write
@@ -363,6 +365,29 @@ async def test_letters_of_deleted_jobs_expire(database, rules):
 
     states = await rows(database, "SELECT job_id, state FROM dead_letter ORDER BY state")
     assert states == [{"job_id": job.id, "state": "expired"}, {"job_id": kept.id, "state": "open"}]
+
+
+async def test_letters_of_no_job_expire_by_age_and_their_rows_stay(database, rules):
+    """The broker forgets their messages after two weeks; the row remains and says how it was closed."""
+    for body in (b"old", b"new"):
+        async with database.transaction() as conn:
+            await dead_letters.record_unreadable(
+                conn, code=ErrorCode.UNREADABLE_MESSAGE, body=body, job_id=None, queue="q"
+            )
+    old = hashlib.sha256(b"old").digest()
+    await _age(
+        database,
+        "UPDATE dead_letter SET created_at = now() - CAST(:age AS interval) WHERE body_sha256 = :body",
+        age=DLQ_TTL,
+        body=old,
+    )
+
+    assert await rules.expired_letters() == 1
+
+    kept = {row["body_sha256"]: row for row in await rows(database, "SELECT * FROM dead_letter")}
+    assert (kept.pop(old)["state"], [row["state"] for row in kept.values()]) == ("expired", ["open"])
+    (expired,) = await rows(database, "SELECT history FROM dead_letter WHERE state = 'expired'")
+    assert [(entry["by"], entry["action"]) for entry in expired["history"]] == [("sweeper", "expired")]
 
 
 async def test_only_one_sweeps_at_a_time(database, settings, rules):

@@ -58,8 +58,9 @@ WORKER_CELLS = (
 )
 INTAKE_POINTS = (Point.OBJECT_STORED, Point.JOB_COMMITTED)
 RELAY_POINTS = (Point.ROWS_TAKEN, Point.PUBLISHED, Point.CONFIRMED)
-# What the outbox owes when the publisher dies.
+# What the outbox owes when the publisher dies; notices have a module of their own.
 RELAY_ROWS = ("first", "retry", "letter")
+NOTICE_ROWS = ("notice",)
 REDRIVE_PASSES = (1, 2)
 SENDER_POINTS = (Point.WEBHOOK_SENT,)
 MODEL_POINTS = (Point.ANSWER_KEPT,)
@@ -81,6 +82,6 @@ def points_of_cells() -> set[Point]:
 def count_cells(action: str = "") -> int:
     """Return how many cells the matrix has, or how many of one action."""
     workers = [cell for cell, _ in worker_cells() if action in {"", cell.action}]
-    killed = len(INTAKE_POINTS) + len(RELAY_POINTS) * len(RELAY_ROWS) + len(REDRIVE_PASSES) + len(GIVEN_UP)
-    killed += len(SENDER_POINTS) + len(MODEL_POINTS)
+    killed = len(INTAKE_POINTS) + len(RELAY_POINTS) * len(RELAY_ROWS + NOTICE_ROWS) + len(REDRIVE_PASSES)
+    killed += len(GIVEN_UP) + len(SENDER_POINTS) + len(MODEL_POINTS)
     return len(workers) + (killed if action in {"", "kill"} else 0)

@@ -114,9 +114,10 @@ WINDOWS: Final = (
     Window(
         13,
         "result committed - its end told",
-        "the notice is in the outcome's transaction; one event id",
-        (Point.OUTCOME_COMMITTED,),
+        "the notice is in the outcome's transaction, and the relay's to send; one event id",
+        (Point.OUTCOME_COMMITTED, Point.ROWS_TAKEN, Point.PUBLISHED, Point.CONFIRMED),
         (
+            "test_a_relay_killed_over_a_notice_tells_it_under_one_id",
             "test_a_worker_killed_after_the_last_commit_has_told_its_end",
             "test_a_cancel_whose_intake_is_killed_is_told_all_the_same",
         ),
