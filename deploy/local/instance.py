@@ -7,7 +7,9 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from deploy.local import ports
 from deploy.local.console import LauncherError
@@ -17,6 +19,7 @@ LOCAL = ROOT / ".local"
 ADMIN_GRPC_OFFSET = 10_000
 # SeaweedFS's worker looks for its admin's second port at this distance, whatever port the admin was told to use.
 _TWINS = {"admin": ADMIN_GRPC_OFFSET}
+_Section: TypeAlias = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,60 +27,52 @@ class State:
     """The ports and secrets an instance keeps over restarts.
 
     Every question reads the file, so that no two users of one instance can disagree. What is missing is made by the
-    first who asks; whoever may be first holds the instance's lock.
+    first who asks: services start and stop side by side, so whoever makes something holds the state's own lock.
     """
 
     file: Path
 
     def port(self, name: str) -> int:
         """Return the port of this name, choosing one the first time."""
-        chosen = self._read("ports")
-        if name not in chosen:
-            return self._choose_port(name)
-        return int(chosen[name])
+        return int(self._keep("ports", name, partial(_pick_port, name)))
 
     def secret(self, name: str) -> str:
         """Return the secret of this name, making one the first time."""
-        return self.kept_secret(name) or self.keep_secret(name, secrets.token_hex(16))
+        return self._keep("secrets", name, lambda _: secrets.token_hex(16))
 
     def kept_secret(self, name: str) -> str | None:
         """Return the secret of this name if there is one."""
-        return self._read("secrets").get(name)
+        return self._sections().get("secrets", {}).get(name)
 
     def keep_secret(self, name: str, value: str) -> str:
         """Remember a secret and return it."""
-        self._write("secrets", {**self._read("secrets"), name: value})
-        return value
+        return self._keep("secrets", name, lambda _: value, anew=True)
 
     def move_taken_ports(self, names: Sequence[str]) -> list[str]:
         """Choose anew those of the named ports that another program has taken; return their names."""
         taken = [name for name in names if not self._is_free(name)]
         for name in taken:
-            self._choose_port(name)
+            self._keep("ports", name, partial(_pick_port, name), anew=True)
         return taken
-
-    def _choose_port(self, name: str) -> int:
-        chosen = self._read("ports")
-        twin = _TWINS.get(name, 0)
-        taken = {int(port) + offset for other, port in chosen.items() for offset in (0, _TWINS.get(other, 0))}
-        port = ports.pick(taken, twin=twin)
-        self._write("ports", {**chosen, name: str(port)})
-        return port
 
     def _is_free(self, name: str) -> bool:
         port = self.port(name)
         return ports.is_free(port) and ports.is_free(port + _TWINS.get(name, 0))
 
-    def _read(self, section: str) -> dict[str, str]:
-        return self._sections().get(section, {})
+    def _keep(self, section: str, name: str, make: Callable[[_Section], str], *, anew: bool = False) -> str:
+        """Return what is kept under this name; ``make`` it from its section when it is missing, or ``anew``."""
+        with locked(self.file.with_suffix(".lock")):
+            sections = self._sections()
+            kept = sections.setdefault(section, {})
+            if anew or name not in kept:
+                kept[name] = make(kept)
+                write_private(self.file, json.dumps(sections, indent=1))
+            return kept[name]
 
-    def _write(self, section: str, values: dict[str, str]) -> None:
-        write_private(self.file, json.dumps({**self._sections(), section: values}, indent=1))
-
-    def _sections(self) -> dict[str, dict[str, str]]:
+    def _sections(self) -> dict[str, _Section]:
         if not self.file.exists():
             return {}
-        sections: dict[str, dict[str, str]] = json.loads(self.file.read_text(encoding="utf-8"))
+        sections: dict[str, _Section] = json.loads(self.file.read_text(encoding="utf-8"))
         return sections
 
 
@@ -129,8 +124,14 @@ class Instance:
             yield
 
 
+def _pick_port(name: str, chosen: _Section) -> str:
+    """Return a free port that none of the ``chosen`` has, nor its twin."""
+    taken = {int(port) + offset for other, port in chosen.items() for offset in (0, _TWINS.get(other, 0))}
+    return str(ports.pick(taken, twin=_TWINS.get(name, 0)))
+
+
 @contextmanager
-def locked(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
+def locked(path: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Hold an exclusive lock on ``path``; call ``on_wait`` before waiting for another holder.
 
     The kernel frees it with the process that held it, so a killed launcher leaves no stale lock.
@@ -146,7 +147,7 @@ def locked(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace ``path`` in one step, with mode 0600 from the beginning."""
+    """Replace ``path`` in one step, with mode 0600 from the beginning; the caller sees to it that nobody else does."""
     fresh = path.with_name(f".{path.name}.new")
     fresh.unlink(missing_ok=True)
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

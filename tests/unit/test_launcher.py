@@ -1,6 +1,8 @@
 """The local launcher's decisions, which need no process to be tested."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 
@@ -43,6 +45,23 @@ def test_ports_are_chosen_below_the_ephemeral_range():
     lowest = int((proc.PROC / "sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])
 
     assert all(ports.pick(()) < lowest for _ in range(50))
+
+
+def test_what_many_ask_for_at_once_is_made_once_and_kept(instance):
+    """Services are started and stopped side by side, also in a checkout where none of them ever ran."""
+    names = [f"name-{number}" for number in range(12)]
+    together = Barrier(2 * len(names))
+
+    def ask(name):
+        together.wait()
+        return instance.state.port(name), instance.state.secret(name)
+
+    with ThreadPoolExecutor(2 * len(names)) as pool:
+        answers = list(pool.map(ask, names + names))
+
+    kept = [(instance.state.port(name), instance.state.secret(name)) for name in names]
+    assert answers == kept + kept
+    assert len({port for port, _ in kept}) == len(names)
 
 
 def test_state_is_readable_by_its_owner_alone(instance):
