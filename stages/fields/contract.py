@@ -4,14 +4,14 @@ What a template leaves open (``[Name]``, ``____``, ``{date}``) is unknown.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
 from stages.fields import clauses
-from stages.fields.contract_parties import Party, find_parties
-from stages.fields.dates import Moment, find_dates
+from stages.fields.contract_dates import Calendar, Dated
+from stages.fields.contract_forms import completed, listed
+from stages.fields.contract_parties import Party, described_parties, find_parties
 from stages.fields.durations import tidy
 from stages.fields.flow import Flow
 from stages.fields.lexicon import pattern
@@ -59,20 +59,6 @@ _TYPES: Final = tuple(
 )
 _THIS: Final = re.compile(r"\W*(?:this|dieser|diese|le pr[ée]sent|ce)\b", re.IGNORECASE)
 _PLACEHOLDER: Final = re.compile(r"\[[^\]]{0,80}\]|\{[^}]{0,60}\}|_{3,}")
-_AGREED: Final = pattern(
-    r"\b(?:dated|made|entered|as of|effective|this|executed|on|vom|am|dat[ée]|le|du|conclu)\b[^.]{0,60}$"
-)
-_EFFECTIVE_BEFORE: Final = pattern(
-    r"\b(?:effective(?:\s(?:as\sof|on|from|date(?:\sof)?))?|commencing\s(?:on|as\sof)"
-    r"|(?:commences?|begins?|(?:becomes?|is)\seffective|takes?\seffect|comes?\sinto\s(?:effect|force))\s(?:on|as\sof|from)"
-    r"|in\skraft\s(?:ab|am|seit)|beginnt\sam|tritt\sam|entr(?:e|ée|era)\sen\svigueur\sle)\b[^.;]{0,40}$"
-)
-_EFFECTIVE_AFTER: Final = re.compile(r"^[\s,]{0,3}\((?:[^()]{0,40})[\"“'‘]?effective date", re.IGNORECASE)  # noqa: RUF001
-_EXPIRES_BEFORE: Final = pattern(
-    r"\b(?:expir(?:es?|ation\sdate|ing)"
-    r"|(?:terminates?|ends?|continue(?:s|d)?|remain\w*)\b[^.;]{0,80}?\b(?:on|through|until|to|earlier\sof)"
-    r"|endet\s(?:am|mit)|l[äa]uft\s(?:bis|am)|befristet\sbis|expire\sle|prend\sfin\sle)\b[^.;]{0,40}$"
-)
 
 
 def read_contract(pages: Sequence[Mapping[str, Any]]) -> Json:
@@ -91,7 +77,9 @@ class _Reader:
         # One line of the same length, so that a date or a name may go over a line's end.
         self.text = flow.text.replace("\n", " ")
         self.title = self._find_title()
-        self.parties = find_parties(flow.text, self.title[1] if self.title else 0) or find_parties(flow.text, 0)
+        opening = self.title[1] if self.title else 0
+        self.calendar = Calendar(self.text, flow.text, opening, self._sentences)
+        self.parties = self._find_parties(opening) or (self._find_parties(0) if opening else [])
 
     def read(self) -> Json:
         """Return the contract's fields."""
@@ -99,12 +87,12 @@ class _Reader:
             "title": self._field(self.title, SURE),
             "contract_type": self._contract_type(),
             "parties": [self._party(party) for party in self.parties],
-            "agreement_date": self._agreement_date(),
-            "effective_date": self._date_by(_EFFECTIVE_BEFORE, _EFFECTIVE_AFTER),
-            "expiration_date": self._date_by(_EXPIRES_BEFORE, None),
-            "term": self._clause_value((clauses.TERM,)),
+            "agreement_date": self._date(self.calendar.agreement),
+            "effective_date": self._date(self.calendar.effective),
+            "expiration_date": self._date(self.calendar.expiration),
+            "term": self._first([self.calendar.term] if self.calendar.term else []),
             "renewal_term": self._clause_value((clauses.RENEWAL,)),
-            "notice_period": self._clause_value((clauses.NOTICE,)),
+            "notice_period": self._first(clauses.notices(self.text)),
             "termination": self._termination(),
             "governing_law": self._clause_value(clauses.LAWS),
             "obligations": list(self._obligations()),
@@ -117,6 +105,14 @@ class _Reader:
                 return piece.start, piece.start + len(piece.text)
         return None
 
+    def _find_parties(self, start: int) -> list[Party]:
+        """Return the parties, of whom there are at least two, from the opening sentence or a form."""
+        text, tabbed = self.flow.text, self.flow.tabbed
+        found = find_parties(text, start)
+        if len(found) == 1:
+            found = completed(text, tabbed, found[0])
+        return found or listed(tabbed, start, PREAMBLE) or described_parties(text, start)
+
     def _contract_type(self) -> Json | None:
         if self.title is None:
             return None
@@ -128,38 +124,16 @@ class _Reader:
         field = self._proof((party.start, party.end), SURE if party.role else LIKELY, party.name)
         return {**field, "role": party.role}
 
-    def _agreement_date(self) -> Json | None:
-        """Return the first date of the opening sentence that says when the contract was made."""
-        opening = self.title[1] if self.title else 0
-        for found in find_dates(self.text[opening : opening + PREAMBLE]):
-            moment = _shifted(found, opening)
-            if _AGREED.search(self.text[max(opening, moment.start - NEAR - 20) : moment.start]):
-                return self._date(moment)
-        return None
-
-    def _date_by(self, before: re.Pattern[str], after: re.Pattern[str] | None) -> Json | None:
-        """Return the first date that ``before`` leads to or that ``after`` follows."""
-        for moment, (start, end) in self._moments:
-            lead = self.text[max(start, moment.start - 2 * NEAR) : moment.start]
-            if before.search(lead) or (after and after.match(self.text[moment.end : min(end, moment.end + NEAR)])):
-                return self._date(moment)
-        return None
-
     @cached_property
     def _sentences(self) -> list[tuple[int, int]]:
         return [span for paragraph in self.flow.paragraphs() for span in sentences(self.text, *paragraph)]
 
-    @cached_property
-    def _moments(self) -> list[tuple[Moment, tuple[int, int]]]:
-        """All dates, by their place in the text, each with the sentence that it stands in."""
-        return [
-            (_shifted(moment, start), (start, end))
-            for start, end in self._sentences
-            for moment in find_dates(self.text[start:end])
-        ]
-
     def _clause_value(self, patterns: Sequence[re.Pattern[str]]) -> Json | None:
-        for span in clauses.values(patterns, self.text):
+        return self._first(clauses.values(patterns, self.text))
+
+    def _first(self, spans: Iterable[tuple[int, int]]) -> Json | None:
+        """Return the first of ``spans`` that nobody is still to fill in."""
+        for span in spans:
             if not _PLACEHOLDER.search(self.text[max(0, span[0] - NEAR // 2) : span[1] + 2]):
                 return self._field(span, LIKELY)
         return None
@@ -183,9 +157,8 @@ class _Reader:
                     count += 1
                     yield field
 
-    def _date(self, moment: Moment) -> Json:
-        confidence = LIKELY if moment.is_ambiguous else SURE
-        return self._proof((moment.start, moment.end), confidence, moment.iso)
+    def _date(self, found: Dated | None) -> Json | None:
+        return None if found is None else self._proof((found.start, found.end), found.confidence, found.iso)
 
     def _field(self, span: tuple[int, int] | None, confidence: float, value: str | None = None) -> Json | None:
         return None if span is None else self._proof(span, confidence, value or tidy(self.text[slice(*span)]))
@@ -208,8 +181,3 @@ def _is_title(text: str) -> bool:
     if not words or len(text.split()) > MAX_TITLE_WORDS or text.endswith((".", ",", ";", ":")) or _THIS.match(text):
         return False
     return sum(word[0].isupper() for word in words) >= CAPITALIZED * len(words) and not _PLACEHOLDER.search(text)
-
-
-def _shifted(moment: Moment, offset: int) -> Moment:
-    """Return the date with its place in the whole text."""
-    return replace(moment, start=moment.start + offset, end=moment.end + offset)

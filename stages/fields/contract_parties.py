@@ -66,14 +66,14 @@ _ROLE: Final = re.compile(
     r"|\b(?:hereinafter|hereafter|herein|referred\s+to|called|known)\b[^\"“”„«'‘.;()]{0,40}\(?"  # noqa: RUF001
     rf"{_QUOTED.format('other')}"
 )
-_ROLE_LINE: Final = re.compile(
-    r"(?:^|\n)\s*(?:\(\d\)\s*)?(?P<role>Party\s[A-D1-4]|Licensor|Licensee|Lessor|Lessee|Landlord|Tenant|Seller|Buyer|Vendor"
-    r"|Purchaser|Supplier|Customer|Client|Provider|Contractor|Employer|Distributor|Franchisor|Franchisee|Auftraggeber"
-    r"|Auftragnehmer|Vermieter|Mieter|Verk[äa]ufer|K[äa]ufer|Bailleur|Locataire)\s*:\s*"
-    rf"(?P<name>{_WORD}[^\n]{{2,100}})"
-)
 _DESCRIPTION_BEGINS: Final = re.compile(
     r",?\s(?:an?|the|having|located|with|whose|hereinafter|of)\s|\s?\((?:hereinafter|the|[\"“])|;", re.IGNORECASE
+)
+# Where a company is, printed behind its legal form, is no part of what it is called.
+_SEAT: Final = re.compile(
+    rf"(?P<form>{LEGAL_FORM.pattern})\s\(?"
+    + words(r"H\.?K | U\.?K | U\.?S\.?A? | P\.?R\.?C | UAE | SG | CN | JP | DE | FR | CH | NL | BE | IT | ES | CA | AU")
+    + r"\.?\)?$"
 )
 _DOCUMENT: Final = pattern(r"\b(?:agreement|contract|exhibit|schedule|vertrag|contrat)\b")
 _FIRST_NAME: Final = re.compile(r"(?:^|\n\n)\s*(?=[A-Z][\w.&, -]{2,60}(?:, an?\s|\s\())")
@@ -105,29 +105,19 @@ def find_parties(text: str, start: int) -> list[Party]:
     """Return the parties that an opening sentence after ``start`` joins, best one that gives each its defined name.
 
     Returns:
-        Nothing for a template, whose names are placeholders, and unless there are two.
+        Nothing for a template, whose names are placeholders. A single one where a sentence names no other.
     """
     first: list[Party] = []
     for between in _BETWEEN.finditer(text, start, start + MAX_FRONT):
         parties = _in_block(text, between.start()) or _joined(text, between.end())
         if len(parties) > 1 and all(party.role for party in parties):
             return parties
-        if not first and len(parties) > 1 and between.start() < start + MAX_PREAMBLE:
+        if len(parties) > len(first) and len(first) < 2 and between.start() < start + MAX_PREAMBLE:  # noqa: PLR2004 - two agree
             first = parties
-    return first or _listed(text, start) or _described(text, start)
+    return first
 
 
-def _listed(text: str, start: int) -> list[Party]:
-    """Return the parties of a list, each behind its role: ``Party A: Acme Ltd.``."""
-    found: dict[str, Party] = {}
-    for line in _ROLE_LINE.finditer(text, start, start + MAX_PREAMBLE):
-        name, role = _line_name(line.group("name")), tidy(line.group("role"))
-        if LEGAL_FORM.search(name) and _is_name(name):
-            found.setdefault(role, Party(name, role, line.start("name"), line.start("name") + len(name)))
-    return list(found.values()) if len(found) > 1 else []
-
-
-def _described(text: str, start: int) -> list[Party]:
+def described_parties(text: str, start: int) -> list[Party]:
     """Return the parties of a first sentence that names them without a word such as between, each with its role."""
     stop = _PREAMBLE_END.search(text, start, start + MAX_PREAMBLE)
     end = min(len(text), start + MAX_PREAMBLE // 2, stop.start() if stop else len(text))
@@ -148,12 +138,12 @@ def _in_block(text: str, start: int) -> list[Party]:
     found = []
     for begin, limit in pairwise([*starts, end]):
         line, role = _LINE.match(text, begin, limit), _ROLE.search(text, begin, limit)
-        if line and role and _is_name(name := _line_name(line.group("name"))):
+        if line and role and is_partys_name(name := line_name(line.group("name"))):
             found.append(Party(name, _role_of(role), line.start("name"), line.start("name") + len(name)))
     return found
 
 
-def _line_name(line: str) -> str:
+def line_name(line: str) -> str:
     """Return the name that a line begins with: up to its legal form, or to what describes it."""
     described = _DESCRIPTION_BEGINS.search(line)
     head = line[: described.start()] if described else line
@@ -213,13 +203,15 @@ def _proven(text: str, start: int, end: int) -> Party | None:
     """Return the party in the span, if a legal form, a description or a defined term says that it is one."""
     span, behind = text[start:end], text[end : end + DESCRIPTION]
     name = tidy(span).rstrip(" ,") if LEGAL_FORM.search(span) else tidy(span).rstrip(" ,.")
+    name = _SEAT.sub(r"\g<form>", name)
     is_named = LEGAL_FORM.search(name) or _ENTITY.match(behind) or _ROLE.match(behind.lstrip(" \n,"))
-    if not is_named or not _is_name(name) or _PLACEHOLDER.match(behind.lstrip()):
+    if not is_named or not is_partys_name(name) or _PLACEHOLDER.match(behind.lstrip()):
         return None
     return Party(name, None, start, end)
 
 
-def _is_name(name: str) -> bool:
+def is_partys_name(name: str) -> bool:
+    """Say whether ``name`` can be a party's: no placeholder, no role, no document."""
     return (
         len(name) > 1
         and any(map(str.isalpha, name))

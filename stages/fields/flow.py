@@ -40,7 +40,10 @@ class Piece:
 
 
 class Flow:
-    """Running text with a way back to page and box."""
+    """Running text with a way back to page and box.
+
+    ``tabbed`` is the same with a tab, in the place of a blank, for every wide gap in a line.
+    """
 
     def __init__(self, pages: Sequence[Mapping[str, Any]]) -> None:
         """Join the lines of all pages."""
@@ -48,7 +51,7 @@ class Flow:
         parts: list[str] = []
         position = 0
         for row, opens_paragraph in _body_lines(pages):
-            text = row.text.replace("\t", " ")
+            text = row.text
             if self.pieces:
                 mark = self._mark(opens_paragraph=opens_paragraph)
                 if not mark:
@@ -57,11 +60,12 @@ class Flow:
                 parts.append(mark)
                 position += len(mark)
             parts.append(text)
-            self.pieces.append(Piece(position, text, row, opens_paragraph))
+            self.pieces.append(Piece(position, text.replace("\t", " "), row, opens_paragraph))
             position += len(text)
             if position >= MAX_CHARACTERS:
                 break
-        self.text = "".join(parts)
+        self.tabbed = "".join(parts)
+        self.text = self.tabbed.replace("\t", " ")
 
     @cached_property
     def _starts(self) -> list[int]:

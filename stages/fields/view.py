@@ -9,6 +9,7 @@ from typing import Any, Final
 from stages.fields.dates import is_month_first
 from stages.fields.layout import Box, Cell, Row, header_cells, overlap, rows_of_pages, union
 from stages.fields.money import decimal_separator
+from stages.fields.regions import names_united_states
 
 Json = dict[str, Any]
 
@@ -17,10 +18,6 @@ MAX_VALUE: Final = 500
 ROWS_BELOW: Final = 3
 LINES_BELOW: Final = 4.0
 _NOISE: Final = re.compile(r"[\W_]*\w?[\W_]*")
-_STATES: Final = (
-    "A[KLRZ]|C[AOT]|D[CE]|FL|GA|HI|I[ADLN]|K[SY]|LA|M[ADEINOST]|N[CDEHJMVY]|O[HKR]|PA|RI|S[CD]|T[NX]|UT|V[AT]|W[AIVY]"
-)
-_UNITED_STATES: Final = re.compile(rf"\b(?:United States|U\.?S\.?A\b|(?:{_STATES}) \d{{5}}(?:-\d{{4}})?\b)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +80,7 @@ class View:
     @cached_property
     def is_american(self) -> bool:
         """Whether an address in the United States is in it."""
-        return any(_UNITED_STATES.search(cell.text) for cell in self.cells)
+        return any(names_united_states(cell.text) for cell in self.cells)
 
     @cached_property
     def month_first(self) -> bool:

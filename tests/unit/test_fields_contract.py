@@ -119,3 +119,186 @@ def test_a_notice_period_is_not_how_long_a_renewal_takes():
 
     assert contract["renewal_term"]["value"] == "one year"
     assert contract["notice_period"]["value"] == "90 days"
+
+
+def _contract(text):
+    return _read(text_page(text))
+
+
+def _parties(contract):
+    return [(party["value"], party["role"]) for party in contract["parties"]]
+
+
+def test_a_form_names_the_party_that_the_sentence_sends_to_it_for():
+    """Standard terms name the house; who signs them is filled in below."""
+    contract = _contract(
+        "Data Licence Agreement\n\nThis Agreement is between Fairwind Data, Inc. (“Fairwind”) and Distributor, as "
+        "set forth "
+        "below, and describes the terms.\n\nDistributor Information\n\nProvider Name: Kestrel Networks Ltd.\n\n"
+        "Business Contact: Name: Jane Roe\n"
+    )
+
+    assert _parties(contract) == [("Fairwind Data, Inc.", "Fairwind"), ("Kestrel Networks Ltd.", "Distributor")]
+
+
+def test_a_form_may_name_both_parties_beside_or_under_their_roles():
+    """Cover pages are tables and forms, with labels left of the values or over them."""
+    form = drawn_page(
+        "Service Agreement",
+        "",
+        "Provider:                    Alder Cloud GmbH, Hauptstr. 1, Berlin",
+        "Customer legal name          Birch Retail LLC",
+        "Date:                        3 May 2024",
+    )
+    stacked = "Order Form\n\nSupplier\nAlder Cloud GmbH\n\nName of the Customer\nBirch Retail LLC\n"
+
+    assert _parties(_read(form)) == [("Alder Cloud GmbH", "Provider"), ("Birch Retail LLC", "Customer")]
+    assert _parties(_contract(stacked)) == [("Alder Cloud GmbH", "Supplier"), ("Birch Retail LLC", "Customer")]
+
+
+def test_an_unfilled_form_names_nobody():
+    """A label without a name, a placeholder or a department is no party."""
+    contract = _contract(
+        "Service Agreement\n\nThis Agreement is between Fairwind Data, Inc. and the customer identified below.\n\n"
+        "Customer Name: ____________\n\nProvider: [Provider Legal Name]\n\nCustomer: Accounts Payable\n"
+    )
+
+    assert contract["parties"] == []
+
+
+def test_where_a_company_sits_is_no_part_of_its_name():
+    """``Ltd HK`` is a Limited in Hong Kong."""
+    contract = _contract(
+        "Maintenance Agreement\n\nThis Agreement is entered into as of May 4, 2021, between Rowan Act Ltd HK "
+        "(“Rowan”), and "
+        "Larch & Co. KG (“Larch”).\n"
+    )
+
+    assert _parties(contract) == [("Rowan Act Ltd", "Rowan"), ("Larch & Co. KG", "Larch")]
+
+
+def test_signatures_date_a_contract_that_says_no_other_date():
+    """In the block, the last signature is what an effective date may be said to depend on."""
+    text = (
+        "Service Agreement\n\nThis Agreement is between Alder Inc. (“Alder”) and Birch LLC (“Birch”). "
+        "It is effective as of the last date signed below.\n\n" + "Alder shall deliver. " * 150 + "\n\n"
+        "Agreed and accepted:\n\nAlder Inc.\nBy: /s/ J. Roe\nDate: {}\n\nBirch LLC\nBy: /s/ R. Poe\nDate: "
+        "{}\n\nBoston, MA 02110\n"
+    )
+    agreeing, differing = (
+        _contract(text.format("3/4/2022", "3/4/2022")),
+        _contract(text.format("3/4/2022", "3/14/2022")),
+    )
+
+    assert (_value(agreeing, "agreement_date"), _value(agreeing, "effective_date")) == ("2022-03-04", "2022-03-04")
+    assert (_value(differing, "agreement_date"), _value(differing, "effective_date")) == (None, "2022-03-14")
+
+
+def test_an_unsigned_contract_has_no_date():
+    """A line to write on, and a date of something else on the last page."""
+    contract = _contract(
+        "Service Agreement\n\nThis Agreement is between Alder Inc. (“Alder”) and Birch LLC (“Birch”). It is "
+        "effective as of the "
+        "last date signed below. The price list of 1 March 2022 applies.\n\nBy: ______ Date: ______\n"
+    )
+
+    assert (contract["agreement_date"], contract["effective_date"]) == (None, None)
+
+
+def test_a_german_and_a_french_contract_are_signed_at_a_place():
+    """``Hamburg, den …`` and ``Fait à …, le …`` stand over the signatures."""
+    filler = "Der Anbieter erbringt die Leistung. " * 100
+    german = _contract(
+        "Mietvertrag\n\nzwischen Alder GmbH (nachfolgend „Vermieter“) und Birch AG (nachfolgend „Mieter“).\n\n"
+        f"{filler}\n\nHamburg, den 12.03.2024\n\nUnterschrift Vermieter    Unterschrift Mieter\n"
+    )
+    french = _contract(
+        "Contrat de prestation\n\nEntre les soussignés : Alder SARL (ci-après « le Prestataire ») et Birch SAS "
+        f"(ci-après « le Client »).\n\n{filler}\n\nFait à Lyon, le 3 avril 2023, en deux exemplaires.\n"
+    )
+
+    assert _value(german, "agreement_date") == "2024-03-12"
+    assert _value(french, "agreement_date") == "2023-04-03"
+
+
+def test_a_term_that_begins_on_a_known_day_ends_on_one():
+    """The end is worked out, says so by its confidence, and shows the term as its evidence."""
+    contract = _contract(
+        "Development Agreement\n\nThis Agreement is made effective as of 31 August 2023 (the “Effective Date”) by "
+        "and between "
+        "Alder Inc. (“Alder”) and Birch LLC (“Birch”).\n\nThe initial term of this Agreement shall commence on the "
+        "Effective "
+        "Date and continue for a period of six (6) months, unless terminated earlier.\n"
+    )
+
+    assert _value(contract, "term") == "six (6) months"
+    assert _value(contract, "expiration_date") == "2024-02-29"
+    assert contract["expiration_date"]["confidence"] < contract["effective_date"]["confidence"]
+    assert "six (6) months" in contract["expiration_date"]["evidence"]
+
+
+def test_what_outlives_a_contract_is_not_its_term():
+    """Confidence for two more years, three years of records and a warranty end something else."""
+    contract = _contract(
+        "Service Agreement\n\nThis Agreement is made on 1 May 2020 (the “Effective Date”) between Alder Inc. "
+        "(“Alder”) and "
+        "Birch LLC (“Birch”).\n\nDuring the term of this Agreement and for a period of two (2) years after its "
+        "termination "
+        "neither party shall tell. Birch shall keep records for a period of three (3) years following the period "
+        "reported. "
+        "This Agreement shall be read with a warranty of one year from delivery.\n"
+    )
+
+    assert (contract["term"], contract["expiration_date"]) == (None, None)
+
+
+def test_the_date_hereof_is_the_date_of_the_agreement():
+    """A term that begins with it is as good as dated."""
+    contract = _contract(
+        "Service Agreement\n\nThis Agreement is made as of June 2, 2020 between Alder Inc. (“Alder”) and Birch LLC "
+        "(“Birch”).\n\n"
+        "The term will begin on the date hereof and continue for three (3) years.\n"
+    )
+
+    assert _value(contract, "effective_date") == "2020-06-02"
+    assert _value(contract, "expiration_date") == "2023-06-02"
+
+
+def test_a_breach_ends_a_contract_sooner_than_a_notice_does():
+    """Fifteen days to terminate for cause say nothing of how to stop a renewal."""
+    contract = _contract(
+        "Service Agreement\n\nAfter the trial Alder may elect to terminate this Agreement upon fifteen days written "
+        "notice to "
+        "Birch, unless Birch lets the trial expire.\n"
+    )
+
+    assert contract["notice_period"] is None
+
+
+def test_the_law_may_be_named_by_its_courts_or_as_an_adjective():
+    """Only under a heading that asks for it; courts alone are a venue."""
+    heading = (
+        "Service Agreement\n\n13. GOVERNING LAW\n\nAny lawsuit may be brought in a Federal Court located in the {}.\n"
+    )
+    venue = (
+        "Service Agreement\n\n13. VENUE\n\nLawsuits may be brought in a Federal Court located in the State of Ohio.\n"
+    )
+
+    assert _value(_contract(heading.format("Commonwealth of Virginia")), "governing_law") == "Virginia"
+    assert _contract(venue)["governing_law"] is None
+    assert _value(_contract("Terms\n\nThis Agreement is governed by English law.\n"), "governing_law") == "English"
+
+
+def test_a_right_is_no_obligation():
+    """What a party may do, gets or owns is not what it owes."""
+    contract = _contract(
+        "Service Agreement\n\nThis Agreement is made on 1 May 2020 between Alder Inc. (“Alder”) and Birch LLC "
+        "(“Birch”).\n\n"
+        "Alder shall have the right to audit. Birch shall be entitled to a refund. Alder will own the results. "
+        "Birch shall pay ------ within 30 days. Alder shall not disclose the results.\n"
+    )
+
+    assert [each["value"] for each in contract["obligations"]] == [
+        "Birch shall pay within 30 days.",
+        "Alder shall not disclose the results.",
+    ]
