@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 from typing import Final
 
 from stages.fields.layout import Cell, Row
@@ -96,6 +97,7 @@ _LABELS: Final = tuple(
     )
 )
 _RATE: Final = re.compile(r"\W*\d{1,2}(?:[.,]\d{1,2})?\s?%\W*")
+_BLURRED: Final = re.compile(r"\W*(?P<whole>\d{1,6})\s?[-–:;~_*']\s?(?P<cents>\d{2})\W*")  # noqa: RUF001 - marks as read
 _LETTERS: Final = re.compile(r"[^\W\d_]")
 
 
@@ -104,7 +106,7 @@ class Amount:
     """An amount that a label calls by one of the fields' names.
 
     ``rate`` is the tax rate beside it. ``parts`` are the amounts of the single rates that make it up; where it
-    is not printed itself, they are its proof.
+    is not printed itself, they are its proof. What is not printed is believed only where other amounts make it.
     """
 
     field: str
@@ -123,9 +125,9 @@ def money_in(view: View, cell: Cell) -> list[Number]:
 
 
 def find_amounts(view: View) -> list[Amount]:
-    """Return all labelled amounts, those of rows in which the first two make the third, and rounded totals."""
+    """Return all labelled amounts, those of rows in which two make the third, rounded totals, and blurred ones."""
     amounts = [amount for row in view.rows for amount in (*_labelled(view, row), *_sums(view, row))]
-    return [*amounts, *_rounded(view, amounts)]
+    return [*amounts, *_rounded(view, amounts), *_blurred(view)]
 
 
 def label_of(text: str) -> tuple[str | None, int] | None:
@@ -191,6 +193,16 @@ def _rounded(view: View, amounts: Iterable[Amount]) -> Iterator[Amount]:
                 for number in money_in(view, cell):
                     if any(0 < abs(number.value - total) <= MAX_ROUNDING for total in before):
                         yield Amount(TOTAL, ROUNDED, number.value, Spot(cell, number.start, number.end))
+
+
+def _blurred(view: View) -> Iterator[Amount]:
+    """Yield totals whose point recognition took for another mark; only sums can show that they are amounts."""
+    for row in view.rows if view.has_recognized else ():
+        for label, cell in pairwise(row.cells):
+            match = _BLURRED.fullmatch(cell.text)
+            if match and view.is_recognized(row.page) and (label_of(label.text) or ("",))[0] == TOTAL:
+                value = Decimal(f"{match.group('whole')}.{match.group('cents')}")
+                yield Amount(TOTAL, WEAK, value, Spot(cell, match.start("whole"), match.end("cents")), is_printed=False)
 
 
 def _is_wordy(text: str) -> bool:

@@ -100,7 +100,7 @@ def _fields(view: View, totals: Totals) -> dict[str, Json | None]:
 
 
 def _field(view: View, amount: Amount, confidence: float) -> Json:
-    spots = [amount.spot] if amount.is_printed else [part.spot for part in amount.parts]
+    spots = [amount.spot] if amount.is_printed or not amount.parts else [part.spot for part in amount.parts]
     return view.field(decimal_string(amount.value, places=2), confidence, *spots)
 
 

@@ -7,10 +7,11 @@ address right under it.
 
 import re
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
-from stages.fields.layout import Row, overlap
+from stages.fields.layout import Cell, Row, overlap
 from stages.fields.lexicon import pattern, words
 from stages.fields.money import numbers
 from stages.fields.names import LEGAL_FORM, STREET, name_in
@@ -22,6 +23,7 @@ SURE: Final = 4
 LEGAL_NAME: Final = 0.65
 WELL_PLACED: Final = 0.65
 FIRST_LINE: Final = 0.6
+FEW_LETTERS: Final = 5
 
 _TRADE_WORDS: Final = words(
     r"""
@@ -45,8 +47,17 @@ _IDENTITY: Final = pattern(
     r"|\(\W?[A-Z]{0,2}\d{4,}[\s.-]{0,2}[A-Z]?\)\W*$"
 )
 _ADDRESS: Final = pattern(
-    r"^\W*(?:no\.?\s?|lot\s)?\d+[A-Z]?\s?[,&-]\s?\S|^\W*(?:no|lot|unit|level|ground)\b\.?\s?\S*\d"
+    r"\b(?:ground|first|second|third|\d(?:st|nd|rd|th)) floor\b"
+    r"|^\W*(?:no\.?\s?|lot\s)?\d+[A-Z]?\s?[,&-]\s?\S"
+    r"|^\W*(?:no|lot|unit|level|ground)\b\.?\s?\S*\d"
 )
+_ANYBODYS: Final = words(
+    r"""
+    gmail | googlemail | outlook | hotmail | live | yahoo | icloud | gmx | web | t-online | freenet
+    orange | wanadoo | free | laposte | sfr | libero | ziggo | kpnmail
+    """
+)
+_DOMAIN: Final = pattern(rf"(?:@|www\.|https?://)(?!{_ANYBODYS}\.|www\.)(?P<name>[\w-]{{2,60}})\.[a-z]{{2,}}")
 _ITEMS: Final = pattern(
     r"\b(?:qty|quantity|descriptions?|unit price|menge|anzahl|bezeichnung|quantit[ée]|d[ée]signation)\b"
 )
@@ -75,6 +86,7 @@ def read_letterhead(view: View, *, is_receipt: bool, buyer: Json | None) -> Json
     The first line is also the seller's where somebody else is named as the buyer.
     """
     rows = _head_rows(view)
+    domains = {match.group("name").casefold() for cell in view.cells for match in _DOMAIN.finditer(cell.text)}
     found = [each for each in _candidates(rows) if buyer is None or each.text != buyer["value"]]
     if not found:
         return None
@@ -83,8 +95,20 @@ def read_letterhead(view: View, *, is_receipt: bool, buyer: Json | None) -> Json
         return view.field(best.text, LEGAL_NAME, *best.spots)
     if is_receipt or best.score >= SURE:
         return view.field(best.text, WELL_PLACED if best.score >= SURE else FIRST_LINE, *best.spots)
+    spelled = next((each for each in found if _is_spelled_by(each.text, domains)), None)
+    if spelled:
+        return view.field(spelled.text, FIRST_LINE, *spelled.spots)
     first = found[0]
     return view.field(first.text, FIRST_LINE, *first.spots) if buyer and first.spots[0].cell.row.index == 0 else None
+
+
+def _is_spelled_by(name: str, domains: AbstractSet[str]) -> bool:
+    """Say whether an address in the web or of a mailbox bears the name."""
+    bare = "".join(filter(str.isalnum, name.casefold()))
+    told = [domain.replace("-", "") for domain in domains]
+    return len(bare) >= FEW_LETTERS and any(
+        bare.startswith(domain) or domain.startswith(bare) for domain in told if len(domain) >= FEW_LETTERS
+    )
 
 
 def _head_rows(view: View) -> list[Row]:
@@ -124,7 +148,7 @@ def _score(spots: tuple[Spot, ...], rows: Sequence[Row], anchors: Sequence[int],
 def _names(rows: Sequence[Row]) -> Iterator[tuple[Spot, ...]]:
     """Yield what can be names, those over several lines put together."""
     last: tuple[Spot, ...] = ()
-    cells = (cell for row in rows for cell in row.cells if not _IDENTITY.match(cell.text))
+    cells = (cell for row in rows for cell in row.cells if not (_IDENTITY.match(cell.text) or _is_address_part(cell)))
     for spot in (spot for cell in cells if (spot := name_in(cell)) and _is_said(spot.text)):
         if last and _continues(last[-1], spot):
             # What was cut off as a remark is the beginning of what goes on here.
@@ -136,6 +160,11 @@ def _names(rows: Sequence[Row]) -> Iterator[tuple[Spot, ...]]:
         last = (spot,)
     if last:
         yield last
+
+
+def _is_address_part(cell: Cell) -> bool:
+    """Say whether a line goes on behind its comma, as the lines of an address do."""
+    return cell.text.endswith(",") and LEGAL_FORM.search(cell.text) is None
 
 
 def _is_said(text: str) -> bool:

@@ -32,6 +32,9 @@ _TITLE_ISSUE: Final = re.compile(
 _PLAIN_ISSUE: Final = re.compile(r"\b(?:date|datum|tarikh|fecha|data|dated|le)\b", re.IGNORECASE)
 # A till prints when it was; what holds from one day to another has no time of day.
 _TIME: Final = re.compile(r"(?<![\d:.])(?:[01]?\d|2[0-3]):[0-5]\d(?![\d.])")
+# Tills number orders in the row of the date and the time.
+_ORDER_NUMBER: Final = pattern(r"\border\s?(?:no|number|nr|id|#)\W*\w*\d\w*")
+_NOTHING: Final = re.compile(r"(?!)")
 _DUE: Final = pattern(
     r"\b"
     + words(r"""
@@ -90,16 +93,18 @@ def _beginning(view: View, place: Place) -> Moment | None:
 
 def _only(view: View, beside: re.Pattern[str] | None = None) -> Json | None:
     """Return the only date of the document that nothing gives another meaning, or the only one ``beside`` something."""
-    found = [each for each in _free(view) if beside is None or beside.search(each[0].cell.row.text)]
+    named = _NOTHING if beside is None else _ORDER_NUMBER
+    found = [each for each in _free(view, named) if beside is None or beside.search(each[0].cell.row.text)]
     if len({moment.value for _, moment in found}) != 1:
         return None
     place, moment = found[0]
     return _field(view, place, moment, ONLY)
 
 
-def _free(view: View) -> Iterator[tuple[Place, Moment]]:
+def _free(view: View, ignored: re.Pattern[str]) -> Iterator[tuple[Place, Moment]]:
+    """Yield the dates of rows without a word, beside what is ``ignored``, that gives them another meaning."""
     for row in view.rows:
-        if _DUE.search(row.text) or _OTHER.search(row.text):
+        if _DUE.search(row.text) or _OTHER.search(ignored.sub(" ", row.text)):
             continue
         for cell in row.cells:
             for moment in find_dates(cell.text, month_first=view.month_first):

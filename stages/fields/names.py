@@ -88,6 +88,12 @@ def looks_like_name(text: str) -> bool:
     )
 
 
+def is_same_name(first: str, second: str) -> bool:
+    """Say whether one of two names is the other, or its beginning or end."""
+    short, long = sorted((first.casefold(), second.casefold()), key=len)
+    return short in long
+
+
 def _without_tail(text: str) -> str:
     tail = _TAIL.search(text)
     return (text[: tail.start()] if tail else text).rstrip(" :,;")

@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from stages.fields.imprint import read_imprint, read_payee
 from stages.fields.layout import Cell, Row
 from stages.fields.letterhead import read_letterhead
 from stages.fields.lexicon import pattern, words
-from stages.fields.names import LEGAL_FORM, SALUTATION, STREET, looks_like_name, name_in
+from stages.fields.names import LEGAL_FORM, SALUTATION, STREET, is_same_name, looks_like_name, name_in
 from stages.fields.view import Json, Spot, View
 
 LABELLED: Final = 0.9
@@ -50,12 +51,21 @@ def read_parties(view: View, *, is_receipt: bool) -> tuple[Json | None, Json | N
         sender, receiver = _letter(view)
         seller, buyer = sender, buyer or receiver
     if seller is None:
-        seller = read_letterhead(view, is_receipt=is_receipt, buyer=buyer)
+        seller = _unlabelled(view, is_receipt=is_receipt, buyer=buyer)
     if buyer is None and seller and not is_receipt:
         buyer = _addressed(view, seller)
     if seller and buyer and seller["value"] == buyer["value"]:
         return seller, None
     return seller, buyer
+
+
+def _unlabelled(view: View, *, is_receipt: bool, buyer: Json | None) -> Json | None:
+    """Return the seller by the foot, the head or the bank account."""
+    head = read_letterhead(view, is_receipt=is_receipt, buyer=buyer)
+    foot = None if is_receipt else read_imprint(view, buyer)
+    if head and foot and is_same_name(head["value"], foot["value"]):
+        return head
+    return foot or head or read_payee(view, buyer)
 
 
 def is_buyers_label(text: str) -> bool:
@@ -135,7 +145,7 @@ def _addressed(view: View, seller: Json) -> Json | None:
         for cell in row.cells:
             if _POSTCODE.search(cell.text):
                 spot = _top_of_block(view, cell)
-                if spot and not _same_name(spot.text, seller["value"]):
+                if spot and not is_same_name(spot.text, seller["value"]):
                     names.setdefault(spot.text, spot)
     if len(names) != 1:
         return None
@@ -160,8 +170,3 @@ def _top_of_block(view: View, town: Cell) -> Spot | None:
             break
         top = above
     return None if top is town else name_in(top)
-
-
-def _same_name(first: str, second: str) -> bool:
-    short, long = sorted((first.casefold(), second.casefold()), key=len)
-    return short in long

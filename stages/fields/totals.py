@@ -64,7 +64,11 @@ def _paid_in_cash(name: str, by_field: dict[str, list[Amount]]) -> list[Amount]:
     if name != TOTAL:
         return by_field[name]
     paid = {cash.value - change.value for cash, change in product(by_field[CASH][:3], by_field[CHANGE][:3])}
-    return [replace(each, strength=each.strength + PAID) if each.value in paid else each for each in by_field[name]]
+    return [_trusted(each) if each.value in paid else each for each in by_field[name]]
+
+
+def _trusted(amount: Amount) -> Amount:
+    return replace(amount, strength=amount.strength + PAID, is_printed=amount.is_printed or not amount.parts)
 
 
 def _best(amounts: list[Amount]) -> Amount:

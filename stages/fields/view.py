@@ -72,6 +72,15 @@ class View:
         """All cells in reading order."""
         return [cell for row in self.rows for cell in row.cells]
 
+    @property
+    def has_recognized(self) -> bool:
+        """Whether any page was read from a picture."""
+        return bool(self._recognized)
+
+    def is_recognized(self, page: int) -> bool:
+        """Say whether the page was read from a picture."""
+        return page in self._recognized
+
     @cached_property
     def separator(self) -> str | None:
         """The document's decimal separator, where it is known."""
@@ -105,7 +114,7 @@ class View:
 
     def header_cells(self, row: Row) -> Sequence[Cell]:
         """Return the cells of a table's header; where recognition has guessed the gaps, the row's own."""
-        return row.cells if row.page in self._recognized else header_cells(row)
+        return row.cells if self.is_recognized(row.page) else header_cells(row)
 
     def right_of(self, cell: Cell) -> Sequence[Cell]:
         """Return the cells to the right of ``cell``."""

@@ -79,3 +79,52 @@ def test_of_several_dates_the_one_with_a_time_is_the_receipts():
     invoice = _receipt("   TOTAL   12.40", "   OFFER 24-02-2018 - 04-04-2018")
 
     assert invoice["issue_date"]["value"] == "2018-03-19"
+
+
+def test_a_line_of_an_address_is_not_the_shop():
+    """Malls stand in the address under the shop that is called after them."""
+    head = ("   A03061", "   YNG Harbour City", "   S117, Second Floor,", "   Harbour City,", "   81100 Johor Bahru")
+
+    assert (
+        _receipt("   TOTAL   12.40", "   CASH   12.40", head=(*head, *RECEIPT[4:]))["seller"]["value"]
+        == "YNG Harbour City"
+    )
+
+
+def test_the_date_beside_an_orders_number_and_a_time_is_the_receipts():
+    """A till numbers orders; what is ordered from a supplier has a date of its own, without a minute."""
+    till = (*RECEIPT[:4], "   Order No.   1000219      11/03/2018 06:20 PM", RECEIPT[6])
+    supplier = (*RECEIPT[:4], "   Order No.   1000219      11/03/2018", RECEIPT[6])
+
+    assert _receipt("   TOTAL   12.40", head=till)["issue_date"]["value"] == "2018-03-11"
+    assert _receipt("   TOTAL   12.40", head=supplier)["issue_date"] is None
+
+
+@pytest.mark.parametrize(
+    "proof",
+    [
+        ("   CASH   20.00", "   CHANGE   7.60"),
+        ("   TAXABLE AMT   11.70", "   GST 6%   0.70"),
+    ],
+)
+def test_a_total_whose_point_was_misread_is_proven_by_other_amounts(proof):
+    """``12-40`` is the total where what was paid, or net and tax, make it so."""
+    total = _receipt("   TOTAL       12-40", *proof)["total"]
+
+    assert total["value"] == "12.40"
+    assert "12-40" in total["evidence"]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        (),
+        ("   TOTAL       12-40",),
+        ("   TOTAL       12-40", "   CASH   20.00", "   CHANGE   7.70"),
+        ("   TOTAL ITEMS   1", "   MEMBER POINTS   124.00"),
+        ("   TEL TOTAL CARE   03-1234", "   SAVED   1.20"),
+    ],
+)
+def test_a_receipt_without_a_legible_total_has_none(rows):
+    """Goods, points and a mark that nothing proves are no total."""
+    assert _receipt(*rows)["total"] is None
