@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from schema.db import moves, reissues, stage_runs, sweeps, webhook_deliveries
+from schema.db import moves, reissues, stage_runs, sweeps, webhook_deliveries, workers
 from schema.db.engine import Database
 from schema.db.locks import lock_jobs
 from schema.db.reissues import Reissue
@@ -48,6 +48,7 @@ class JobRules:
             "tombstones": self.tombstones,
             "expired_letters": self.expired_letters,
             "silent_notices": self.silent_notices,
+            "gone_workers": self.gone_workers,
         }
 
     async def expired_lease(self) -> int:
@@ -107,6 +108,12 @@ class JobRules:
             return await webhook_deliveries.reissue_silent(
                 conn, silent=silent, spread=SPREAD, limit=self.settings.sweep_batch
             )
+
+    async def gone_workers(self) -> int:
+        """Forget incarnations of workers that are long gone; the attempts they made keep their numbers."""
+        age = timedelta(days=self.settings.tombstone_days)
+        async with self.database.transaction() as conn:
+            return await workers.forget_gone(conn, age=age, limit=self.settings.sweep_batch)
 
     async def _move(self, find: Finder, decide: Callable[[RunView], Move | None]) -> int:
         """Find jobs, lock those that are free, decide by what they say then, and write the moves."""

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from schema.db import stage_runs, workers
 from schema.db.engine import Database
@@ -160,25 +160,37 @@ class Liveness:
         self._worker_loop.call_soon_threadsafe(now.set)
 
     async def _until_lost(self, database: Database, lost: asyncio.Event, *, looks: bool) -> None:
-        """Wait for the lock's session to end.
+        """Wait for the lock's session to end; returns at once when it does.
 
         A session whose other end went silently would seem to live here for ever, although PostgreSQL has given
         its lock away: so the lock is looked at from a second session now and then.
         """
-        while not lost.is_set():
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_SECONDS):
-                    await lost.wait()
+        ends: list[asyncio.Task[Any]] = [asyncio.create_task(lost.wait())]
+        if looks:
+            ends.append(asyncio.create_task(self._until_unseen(database)))
+        try:
+            # A look may hang in what has just ended the session, and must not keep the news back.
+            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            for end in done:
+                end.result()
+        finally:
+            for end in ends:
+                end.cancel()
+
+    async def _until_unseen(self, database: Database) -> None:
+        """Look now and then from a second session, until the lock is not held any more."""
+        seen = True
+        while seen:
+            await asyncio.sleep(LOOK_SECONDS)
             async with database.transaction() as conn:
-                if looks and not await workers.lock_is_seen(conn, self.worker_id):
-                    return
+                seen = await workers.lock_is_seen(conn, self.worker_id)
 
     async def _say_how_alive(self, database: Database) -> bool:
         """Check from a second session that the lock is seen; behind a pooler only the lease is left."""
         async with database.transaction() as conn:
             seen = await workers.lock_is_seen(conn, self.worker_id)
             liveness = "lock" if seen else "lease"
-            await workers.lives_by(conn, self.worker_id, liveness=liveness)
+            await workers.lives_by(conn, self.worker_id, stages=self._stages, liveness=liveness)
         log.info("worker_registered", worker_id=self.worker_id, liveness=liveness)
         return seen
 

@@ -1,6 +1,7 @@
 """Worker incarnations, and the locks by which others see in milliseconds that one is gone."""
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Final
 
 import asyncpg
@@ -11,9 +12,14 @@ from schema.db.engine import SESSION_LIMITS, plain_url
 
 # The first half of the advisory locks' key; only its constancy matters.
 LIVENESS_CLASS: Final = 0x0D0C
+ANSWER_SECONDS: Final = 5.0
 
 _REGISTER = text("INSERT INTO worker (stages) VALUES (:stages) RETURNING id")
-_LIVES_BY = text("UPDATE worker SET liveness = :liveness WHERE id = :id")
+# A row that was forgotten while its worker was cut off comes back: without it the worker's lock would prove nothing.
+_LIVES_BY = text("""
+INSERT INTO worker (id, stages, liveness) OVERRIDING SYSTEM VALUE VALUES (:id, :stages, :liveness)
+ON CONFLICT (id) DO UPDATE SET liveness = EXCLUDED.liveness
+""")
 _STOPPED = text("UPDATE worker SET stopped_at = now() WHERE id = :id")
 
 # For 10 s after PostgreSQL has started every lock is free, whoever lives; it proves nothing then. Nor does
@@ -23,6 +29,15 @@ SELECT id FROM worker
 WHERE id = ANY(CAST(:ids AS int[])) AND liveness = 'lock'
   AND now() - pg_postmaster_start_time() > interval '10 seconds'
 """)
+
+# In any order, so that living ones at the front do not keep the others from ever being looked at.
+_FORGETTABLE = text("""
+SELECT id, liveness FROM worker
+WHERE started_at <= now() - CAST(:age AS interval)
+  AND id NOT IN (SELECT worker_id FROM stage_run WHERE status = 'running')
+ORDER BY random() LIMIT :limit
+""")
+_FORGET = text("DELETE FROM worker WHERE id = ANY(CAST(:ids AS int[]))")
 
 # Shared, so that two who ask at once do not take each other for the owner; until the transaction's end only.
 _FREE = text("""
@@ -36,9 +51,9 @@ async def register(conn: AsyncConnection, *, stages: Sequence[str]) -> int:
     return int(row.scalar_one())
 
 
-async def lives_by(conn: AsyncConnection, worker_id: int, *, liveness: str) -> None:
+async def lives_by(conn: AsyncConnection, worker_id: int, *, stages: Sequence[str], liveness: str) -> None:
     """Say whether this worker's ``lock`` can be seen, or it lives by ``lease`` alone."""
-    await conn.execute(_LIVES_BY, {"id": worker_id, "liveness": liveness})
+    await conn.execute(_LIVES_BY, {"id": worker_id, "stages": ",".join(stages), "liveness": liveness})
 
 
 async def stopped(conn: AsyncConnection, worker_id: int) -> None:
@@ -53,6 +68,22 @@ async def gone(conn: AsyncConnection, worker_ids: Sequence[int]) -> set[int]:
         return set()
     rows = await conn.execute(_FREE, {"class": LIVENESS_CLASS, "ids": provable})
     return {row.id for row in rows if row.free}
+
+
+async def forget_gone(conn: AsyncConnection, *, age: timedelta, limit: int) -> int:
+    """Delete the rows of incarnations that began long ago, are gone, and own no run.
+
+    A worker that lives holds its lock. Until the transaction ends nobody can take the locks that were found free, so
+    one that is cut off just now takes its own afterwards, and writes its row again. Of a worker that lives by
+    its lease nobody asks the row.
+
+    Returns:
+        How many were deleted.
+    """
+    old = (await conn.execute(_FORGETTABLE, {"age": age, "limit": limit})).all()
+    unlocked = [row.id for row in old if row.liveness == "lease"]
+    free = await gone(conn, [row.id for row in old if row.liveness == "lock"])
+    return (await conn.execute(_FORGET, {"ids": [*unlocked, *free]})).rowcount
 
 
 async def lock_is_seen(conn: AsyncConnection, worker_id: int) -> bool:
@@ -76,14 +107,21 @@ class LivenessLock:
             ``None`` while an earlier session, not yet noticed to be dead, holds the lock.
         """
         connection = await asyncpg.connect(
-            plain_url(url), timeout=5, server_settings=SESSION_LIMITS | {"application_name": "docstage-liveness"}
+            plain_url(url),
+            timeout=ANSWER_SECONDS,
+            server_settings=SESSION_LIMITS | {"application_name": "docstage-liveness"},
         )
-        connection.add_termination_listener(lambda _: on_lost())
-        taken = await connection.fetchval("SELECT pg_try_advisory_lock($1, $2)", LIVENESS_CLASS, worker_id)
-        if not taken:
-            await connection.close()
-            return None
-        return cls(connection)
+        taken = False
+        try:
+            connection.add_termination_listener(lambda _: on_lost())
+            taken = await connection.fetchval(
+                "SELECT pg_try_advisory_lock($1, $2)", LIVENESS_CLASS, worker_id, timeout=ANSWER_SECONDS
+            )
+        finally:
+            # Without a word: the other end may be silent, and a session that was forgotten here might have the lock.
+            if not taken:
+                connection.terminate()
+        return cls(connection) if taken else None
 
     async def close(self) -> None:
         """End the session and so free the lock."""

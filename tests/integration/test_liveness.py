@@ -3,6 +3,7 @@
 import asyncio
 from datetime import timedelta
 
+import asyncpg
 import pytest
 from sqlalchemy import text
 
@@ -88,6 +89,54 @@ async def test_a_cut_session_takes_the_lock_anew_before_it_goes_on(database, liv
     await eventually(reconnected)
     await eventually(lambda: liveness.is_ready)
     assert not await _gone(database, liveness.worker_id)
+
+
+async def test_a_lost_session_is_told_at_once_though_a_look_at_it_hangs(database, liveness, monkeypatch):
+    """What ended the session may hold up every other one: the worker must not claim until that has timed out."""
+    looks = asyncio.Event()
+
+    async def hangs(*_):
+        looks.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(workers, "lock_is_seen", hangs)
+    await asyncio.wait_for(looks.wait(), 60)
+    (session,) = await _session(database)
+    async with database.transaction() as conn:
+        await conn.execute(text("SELECT pg_terminate_backend(:pid)"), session)
+
+    await asyncio.wait_for(liveness.lost(), 60)
+
+    assert not liveness.is_ready
+
+
+async def test_a_lock_that_could_not_be_taken_leaves_no_session_behind(database, liveness):
+    """Each try would leave one more, and one of them might get the lock when nobody knows of it any more."""
+    before = await _session(database)
+    held = await workers.LivenessLock.take(database.url, liveness.worker_id, lambda: None)
+    # The failure is kept: it keeps the connection that it came from.
+    with pytest.raises(asyncpg.DataError) as failure:
+        await workers.LivenessLock.take(database.url, 2**40, lambda: None)
+
+    async def as_before():
+        return await _session(database) == before
+
+    assert await eventually(as_before)
+    assert (held, failure.type) == (None, asyncpg.DataError)
+
+
+async def test_a_worker_whose_row_was_forgotten_while_it_was_cut_off_writes_it_again(database, liveness):
+    """Without its row its lock would prove nothing, and a takeover would have to wait for its lease."""
+    (session,) = await _session(database)
+    async with database.transaction() as conn:
+        await conn.execute(text("DELETE FROM worker"))
+        await conn.execute(text("SELECT pg_terminate_backend(:pid)"), session)
+
+    async def known_again():
+        found = await rows(database, "SELECT liveness FROM worker WHERE id = :id", id=liveness.worker_id)
+        return found == [{"liveness": "lock"}]
+
+    assert await eventually(known_again)
 
 
 async def test_a_held_claim_outlives_its_lease_and_a_leaked_one_does_not(database, liveness):

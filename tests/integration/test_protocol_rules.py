@@ -113,11 +113,13 @@ async def test_a_hung_owner_loses_its_run_by_its_lease_though_its_lock_is_held(d
     """A hung process keeps its sockets, and so its lock; only the lease can tell."""
     lost = await _claim(owner, job.message())
     await _expire_lease(database)
+    impatient = Interrupted(heir.ledger, "is_gone", lambda: _lose_patience(heir))
 
-    taken = await _claim(heir, job.message())
+    taken = await heir.admit(job.message(), ledger=impatient)
 
     assert owner.liveness.is_ready
-    assert taken.token == lost.token + 1
+    assert taken is not None
+    assert taken.claim.token == lost.token + 1
     assert await write(database, decided(lost, DONE)) == [False]
 
 

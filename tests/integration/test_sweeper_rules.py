@@ -11,7 +11,7 @@ from publisher.relay import Relay
 from publisher.retention import Retention
 from publisher.rules import JobRules
 from publisher.sweeper import Sweeper
-from schema.db import dead_letters
+from schema.db import dead_letters, workers
 from schema.db.sweeps import sweeping_alone
 from schema.domain.decisions import Advance, RetryAfter
 from schema.domain.errors import ErrorCode
@@ -26,6 +26,7 @@ from schema.wire.queues import DLQ_TTL, lane_queue
 from tests.support.broker import owe, publisher_settings, purge_queue, running, topology_session
 from tests.support.eventually import eventually
 from tests.support.factories import accepted_job, claim, rows, write
+from tests.support.protocol import until_locks_prove_something
 
 # Issued between an hour and forty minutes ago, oldest first.
 BACKLOG = """
@@ -337,14 +338,19 @@ async def test_a_tombstone_goes_when_it_is_old(database, rules):
     assert await _job(database, recent) is not None
 
 
-async def test_objects_without_a_job_are_deleted_once_they_are_old_enough(database, settings, blobs, monkeypatch):
+async def test_objects_without_a_job_are_deleted_once_they_are_old_enough(
+    database, settings, blobs, services, monkeypatch
+):
     """An upload whose job was never committed leaves its object behind; one still under way must not be touched."""
     job, stranger = await accepted_job(database), new_id()
     for owner in (job.id, stranger):
         await blobs.put(document_key(owner), b"content")
+    store, bucket = services.s3_client(), settings.s3_bucket
+    store.create_multipart_upload(Bucket=bucket, Key=document_key(stranger))
     retention = Retention(settings=settings, database=database, blobs=blobs, clock=SystemClock())
 
     assert await retention.orphaned_objects() == 0
+    assert len(store.list_multipart_uploads(Bucket=bucket)["Uploads"]) == 1
     assert await blobs.exists(document_key(stranger))
 
     monkeypatch.setattr("publisher.retention.STRAY_AGE", timedelta(hours=-1))
@@ -352,6 +358,7 @@ async def test_objects_without_a_job_are_deleted_once_they_are_old_enough(databa
     assert await again.orphaned_objects() == 1
     assert not await blobs.exists(document_key(stranger))
     assert await blobs.exists(document_key(job.id))
+    assert "Uploads" not in store.list_multipart_uploads(Bucket=bucket)
 
 
 async def test_letters_of_deleted_jobs_expire(database, rules):
@@ -390,8 +397,47 @@ async def test_letters_of_no_job_expire_by_age_and_their_rows_stay(database, rul
     assert [(entry["by"], entry["action"]) for entry in expired["history"]] == [("sweeper", "expired")]
 
 
+async def _old_worker(database, liveness):
+    async with database.transaction() as conn:
+        worker_id = await workers.register(conn, stages=["validate"])
+        await workers.lives_by(conn, worker_id, stages=["validate"], liveness=liveness)
+    await _age(database, "UPDATE worker SET started_at = now() - interval '31 days' WHERE id = :id", id=worker_id)
+    return worker_id
+
+
+async def test_workers_that_are_long_gone_are_forgotten_and_living_ones_and_owners_are_not(database, rules):
+    """Every start of a worker adds a row; a living one is known by its lock, and a run may yet ask for its owner."""
+    await until_locks_prove_something(database)
+    living, owner, *_ = [await _old_worker(database, liveness) for liveness in ("lock", "lock", "lock", "lease")]
+    async with database.transaction() as conn:
+        recent = await workers.register(conn, stages=["validate"])
+    await claim(database, await accepted_job(database), worker_id=owner)
+    lock = await workers.LivenessLock.take(database.url, living, lambda: None)
+
+    assert await rules.gone_workers() == 2
+    await lock.close()
+
+    left = await rows(database, "SELECT id FROM worker ORDER BY id")
+    assert [row["id"] for row in left] == [living, owner, recent]
+
+
+async def test_a_worker_cannot_take_its_lock_while_it_is_being_forgotten(database):
+    """It waits for the end of the sweeper's transaction, and then finds out and writes its row again."""
+    await until_locks_prove_something(database)
+    worker_id = await _old_worker(database, "lock")
+
+    async with database.transaction() as conn:
+        assert await workers.forget_gone(conn, age=timedelta(days=30), limit=10) == 1
+        assert await workers.LivenessLock.take(database.url, worker_id, lambda: None) is None
+
+    lock = await workers.LivenessLock.take(database.url, worker_id, lambda: None)
+    assert lock is not None
+    await lock.close()
+
+
 async def test_only_one_sweeps_at_a_time(database, settings, rules):
-    """Any number of publishers may run; the lock goes with its holder's connection."""
+    """Any number of publishers may run; the lock goes with its holder's connection. Who sweeps says when."""
+    metrics.SWEEP_TIMESTAMP.set(0)
     job = await accepted_job(database)
     await claim(database, job)
     await _expire_lease(database, job)
@@ -400,7 +446,10 @@ async def test_only_one_sweeps_at_a_time(database, settings, rules):
     async with sweeping_alone(database) as alone:
         assert alone
         assert await sweeper.sweep() == {}
+    assert metrics.SWEEP_TIMESTAMP._value.get() == 0  # noqa: SLF001 - the library has no other way to read one
+
     assert (await sweeper.sweep())["expired_lease"] == 1
+    assert metrics.SWEEP_TIMESTAMP._value.get() > 0  # noqa: SLF001 - as above
 
 
 async def test_a_rule_that_fails_keeps_no_other_from_running_and_the_sweep_does_not_count_as_full(database, settings):

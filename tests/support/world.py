@@ -133,9 +133,10 @@ class World:
 
     async def start_worker(self) -> None:
         """Start an incarnation that is seen by its lock."""
+        stages = [stage.value for stage in Stage]
         async with self.database.transaction() as conn:
-            worker_id = await workers.register(conn, stages=[stage.value for stage in Stage])
-            await workers.lives_by(conn, worker_id, liveness="lock")
+            worker_id = await workers.register(conn, stages=stages)
+            await workers.lives_by(conn, worker_id, stages=stages, liveness="lock")
         lock = await workers.LivenessLock.take(self.database.url, worker_id, lambda: None)
         assert lock is not None
         hand: Any = Hand(worker_id)
