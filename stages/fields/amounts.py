@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
 from typing import Final
@@ -21,6 +21,8 @@ MAX_ROUNDING: Final = Decimal("0.05")
 FEW_LETTERS: Final = 3
 
 NET, TAX, TOTAL, DUE = "net_total", "tax_total", "total", "amount_due"
+# Tills call so what is to be paid, businesses what is to be taxed.
+NET_OR_TOTAL: Final = "net_or_total"
 CASH, CHANGE, ROUNDING = "cash", "change", "rounding"
 
 _TAX: Final = words(
@@ -52,7 +54,7 @@ _NET_WORDS: Final = words(
     r"""
     excl\w* | without | before | net | taxable
     exkl\w* | ohne | netto(?:summe|betrag|warenwert)? | bemessungsgrundlage
-    hors | h\.?t\.? | imponibile | base imponible | grondslag
+    il[íi]quido | hors | h\.?t\.? | imponibile | base imponible | grondslag
     """
 )
 _TOTAL_WORDS: Final = words(
@@ -61,6 +63,7 @@ _TOTAL_WORDS: Final = words(
     invoice (?:total|amount) | total (?:for this )?invoice | total amount
     gesamtbetrag | gesamtsumme | rechnungsbetrag | rechnungssumme | brutto(?:summe|betrag)? | endbetrag | endsumme
     total\s+ttc | ttc | montant total | factuur\s?totaal | totale (?:fattura|documento) | importe total
+    total factura | importo totale | totaalbedrag | gutschrifts?betrag | montant de l.avoir
     """
 )
 _SUBTOTAL_WORDS: Final = words(
@@ -84,9 +87,14 @@ _LABELS: Final = tuple(
         (TAX, MEDIUM, rf"(?:^\W*in[ck]l?\w*|\b{_INCLUDED})\b[^\n]{{0,16}}?\b{_TAX}\b"),
         (CASH, STRONG, r"\b(?:cash|tendered|gegeben|bar|esp[èe]ces|contant)\b|^\W*(?:pay|paid|payment|received)\b"),
         (CHANGE, STRONG, r"\b(?:change|r[üu]ckgeld|rendu|monnaie|wisselgeld)\b"),
+        (
+            TOTAL,
+            STRONG,
+            r"\b(?:credit (?:note )?(?:total|amount)|total (?:amount )?credit(?:ed)?|total (?:de l.)?avoir)\b",
+        ),
         (None, STRONG, rf"\b{_ASIDE}\b"),
         (DUE, STRONG, rf"\b{_DUE_WORDS}\b"),
-        (TOTAL, MEDIUM, r"^\W*net total\W*$"),
+        (NET_OR_TOTAL, MEDIUM, r"^\W*net total\W*$"),
         (NET, STRONG, rf"\b{_NET_WORDS}(?:\b|\W|$)"),
         (TOTAL, STRONG, rf"\b{_TOTAL_WORDS}\b|\btota[al]\w*\W.{{0,12}}\bin[ck]l|\bamount incl"),
         (TAX, STRONG, rf"\b(?:total|sum|summe|montant|sales) (?:of )?(?:de la )?{_TAX}\b"),
@@ -126,8 +134,18 @@ def money_in(view: View, cell: Cell) -> list[Number]:
 
 def find_amounts(view: View) -> list[Amount]:
     """Return all labelled amounts, those of rows in which two make the third, rounded totals, and blurred ones."""
-    amounts = [amount for row in view.rows for amount in (*_labelled(view, row), *_sums(view, row))]
+    amounts = [amount for row in view.rows for amount in (*_meant(_labelled(view, row)), *_sums(view, row))]
     return [*amounts, *_rounded(view, amounts), *_blurred(view)]
+
+
+def _meant(amounts: Iterable[Amount]) -> Iterator[Amount]:
+    """Take what may be one of two for both; the sums tell which."""
+    for amount in amounts:
+        if amount.field == NET_OR_TOTAL:
+            yield replace(amount, field=NET, strength=WEAK)
+            yield replace(amount, field=TOTAL)
+        else:
+            yield amount
 
 
 def label_of(text: str) -> tuple[str | None, int] | None:

@@ -19,21 +19,30 @@ MIN_TAX_DIGITS: Final = 7
 ROWS_OF_BLOCK: Final = 8
 LABEL_AND_VALUE: Final = 2
 
-_NO: Final = r"(?:n[o0r]\b\.?|num(?:ber|mer|[ée]ro|ero)?\b\.?|n[°º]\.?|#|id\b)"
+_NO: Final = r"(?:n[o0r]\b\.?|n[uú]m(?:ber|mer|[ée]ro)?\b\.?|n\.?[°º]\.?|n\.(?=\s)|#|id\b)"
 _DOCUMENT: Final = (
-    r"(?:invoice|inv|rechnungs?|faktura|gutschrifts?|beleg|facture|avoir|factuur|fattura|factura|credit\s?note|"
-    r"receipt|bill|quittungs?|ticket|doc(?:ument)?|check)"
+    r"(?:invoice|inv|rechnungs?|faktura|gutschrifts?|beleg|facture|avoir|factuur|fattura|factura|fatura|abono|"
+    r"credit\s?(?:note|memo)|creditnota|nota di credito|receipt|bill|quittungs?|ticket|doc(?:ument)?|check)"
 )
-_NUMBER_LABEL: Final = re.compile(rf"\b{_DOCUMENT}[ .-]{{0,2}}(?:(?:{_NO})+)", re.IGNORECASE)
-_NAMED: Final = re.compile(r"(?:invoice|rechnung|facture|factuur|factura|fattura)\W{0,2}", re.IGNORECASE)
-_TITLE: Final = re.compile(
-    r"^(?:tax |pro forma |proforma |commercial )?(?:invoice|\w{0,12}rechnung|gutschrift|facture|avoir|factuur|fattura|"
-    rf"factura|credit note|quittung)\b(?:[^\n:]{{0,60}}\([^()\n]{{1,40}}\))?\W{{0,3}}(?:{_NO})?\W{{0,3}}",
+_NUMBER_LABEL: Final = re.compile(
+    rf"\b{_DOCUMENT}[ .-]{{0,2}}(?:(?:{_NO})+)"
+    rf"|(?<!\w){_NO}\s?(?:de\s|della\s|di\s|der\s|of\s|van\s)?(?:la\s|the\s)?{_DOCUMENT}(?!\w)",
     re.IGNORECASE,
 )
+_NAMED: Final = re.compile(r"(?:invoice|rechnung|gutschrift|facture|factuur|factura|fattura|fatura)", re.IGNORECASE)
+_TITLE: Final = re.compile(
+    r"^(?:tax |pro forma |proforma |commercial )?(?:invoice|\w{0,12}rechnung|gutschrift|facture|avoir|factuur|fattura|"
+    rf"factura|fatura|credit (?:note|memo)|creditnota|nota di credito|quittung)\b"
+    r"(?:[^\n:]{0,60}\([^()\n]{1,40}\))?"
+    rf"\W{{0,3}}(?:{_NO})?\W{{0,3}}",
+    re.IGNORECASE,
+)
+_BARE_LABEL: Final = re.compile(rf"^\W{{0,2}}{_NO}\s?:?\s?", re.IGNORECASE)
+_HAS_DIGIT: Final = re.compile(r"\d")
 _HASH: Final = re.compile(r"^#\s?")
 _TOKEN: Final = re.compile(
-    r"[\W_]{0,4}(?P<token>(?=[A-Za-z/_.-]{0,24}\d)[A-Za-z0-9](?:[A-Za-z0-9/_.-]{0,38}[A-Za-z0-9])?)(?![\w%€$])"
+    r"[\W_]{0,4}(?P<token>(?:[A-Z]{2} (?=\d+/\d))?(?=[A-Za-z/_.-]{0,24}\d)"
+    r"[A-Za-z0-9](?:[A-Za-z0-9/_.-]{0,38}[A-Za-z0-9])?)(?![\w%€$])"
 )
 
 _VAT_LABEL: Final = pattern(
@@ -103,7 +112,7 @@ def read_iban(view: View) -> tuple[Json | None, bool]:
 
 def _numbers(view: View) -> Iterator[tuple[Spot, float]]:
     for label in view.labels(_NUMBER_LABEL):
-        is_named = _NAMED.match(label.text) is not None
+        is_named = _NAMED.search(label.text) is not None
         spot, place = _token(view, label)
         if spot and place:
             yield spot, (BELOW if place.is_below else BESIDE) if is_named else WEAK
@@ -118,8 +127,12 @@ def _numbers(view: View) -> Iterator[tuple[Spot, float]]:
 
 
 def _under_title(view: View, title: Spot) -> Iterator[tuple[Spot, float]]:
-    """Take the number in a column that is headed by the bare word, when it is alone there."""
+    """Take the number in a column that is headed by the bare word: behind a label of its own, or alone there."""
     for cell in view.below(title):
+        label = _BARE_LABEL.match(cell.text)
+        if label and (spot := _token_at(Place(cell, label.end()))):
+            yield spot, TITLE
+            return
         spot = _token_at(Place(cell))
         if spot and spot.end == len(cell.text) and spot.start == 0 and len(title.cell.row.cells) > 1:
             yield spot, WEAK
@@ -131,7 +144,8 @@ def _token(view: View, label: Spot) -> tuple[Spot, Place] | tuple[None, None]:
         spot = _token_at(place)
         if spot:
             return spot, place
-        if place.text.strip(" :.#-"):
+        # What stands beside a label without a digit is the next column's label.
+        if place.text.strip(" :.#-") and (place.cell is label.cell or place.is_below or _HAS_DIGIT.search(place.text)):
             return None, None
     return None, None
 

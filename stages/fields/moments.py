@@ -14,6 +14,7 @@ PLAIN: Final = 0.8
 ONLY: Final = 0.6
 AMBIGUOUS: Final = 0.75
 REACH: Final = 40
+REACH_PAST_DISCOUNT: Final = 120
 
 _NAMED_ISSUE: Final = pattern(
     r"\b"
@@ -39,10 +40,14 @@ _DUE: Final = pattern(
     r"\b"
     + words(r"""
         due | payable by | pay(?:ment)? by | payment due
-        f[äa]llig\w* | zahlbar\b[^\n]{0,40}?\bbis | zahlungsziel | zu zahlen bis
-        [ée]ch[ée]ance | [àa] (?:payer|r[ée]gler) avant | vervaldatum | uiterste betaaldatum | scadenza | vencimiento
+        f[äa]llig\w* | zahlbar\b[^\n]{0,90}?\bbis | zahlungsziel | zu zahlen bis
+        [ée]ch[ée]ance | [àa] (?:payer|r[ée]gler) avant | vervaldatum | uiterste betaaldatum | scadenza | vencimi?ento
         """)
     + r"\b"
+)
+_DISCOUNT: Final = pattern(r"\b(?:skonto|discount|escompte|korting|sconto|descuento)\b")
+_DISCOUNTED: Final = pattern(
+    r"^\W{0,3}(?:mit|abz\w+|abzgl\.?|unter abzug von|with|less|avec|met|con)?\W{0,3}[\d.,]{1,5}\s?%"
 )
 _OTHER: Final = pattern(
     r"\b"
@@ -86,9 +91,11 @@ def _first(
 
 
 def _beginning(view: View, place: Place) -> Moment | None:
-    """Return the date that the place begins with, give or take a word."""
+    """Return the date that the place begins with, give or take a word and what paying sooner would save."""
     moments = find_dates(place.text, month_first=view.month_first)
-    return moments[0] if moments and moments[0].start <= REACH else None
+    reach = REACH_PAST_DISCOUNT if _DISCOUNT.search(place.text) else REACH
+    full = (moment for moment in moments if not _DISCOUNTED.match(place.text[moment.end :]))
+    return next((moment for moment in full if moment.start <= reach), None)
 
 
 def _only(view: View, beside: re.Pattern[str] | None = None) -> Json | None:

@@ -34,7 +34,7 @@ _NO_NAME_WORDS: Final = words(
     gst | vat | reg | currency
     doc(?:ument)? no | salesperson | machine | terminal | operator | counter | member | copy | ref | order
     cash(?!\s(?:&|and)\scarry) | table | cashier | welcome | thanks? | copyright | gln
-    datum | rechnung | seite | nummer | ust | bestell | w[äa]hrung | beispiel\w*
+    \w*datum | rechnung | seite | \w*nummer | ust | bestell | w[äa]hrung | beispiel\w*
     facture | factuur
     \w*buchhaltung | einkauf | abteilung | sekretariat | rechnungswesen
     accounts? (?:payable|receivable) | accounting | purchasing | procurement | \w+ department
@@ -47,11 +47,13 @@ _STREET_WORDS: Final = words(
     r"""
     street | st | road | rd | avenue | ave | lane | blvd | box | lot
     stra(?:ß|ss)e | str\. | weg | platz | allee | postfach
-    rue | chemin | place | jalan | jln | lorong | taman
+    rue | chemin | place | calle | avenida | avda\. | plaza | paseo | via | viale | piazza | corso
+    jalan | jln | lorong | taman
     """
 )
 STREET: Final = pattern(
-    rf"\b{_STREET_WORDS}\b|\w(?:straße|strasse|weg|platz|allee)\b|^\W*\d{{4,5}}\b|\b[A-Z]{{2}} \d{{5}}\b"
+    rf"\b{_STREET_WORDS}\b|\w(?:straße|strasse|weg|platz|allee|straat|gracht|laan|plein|singel)\b"
+    rf"|^\W*\d{{4,5}}\b|\b[A-Z]{{2}} \d{{5}}\b"
 )
 # A remark or a registration number in brackets, or one that stands bare behind a legal form.
 _TAIL: Final = re.compile(r"\s*(?:[(<\[][^()<>\[\]]{2,24}[)>\]]|\([^()]{2,24})$")

@@ -25,22 +25,29 @@ _SELLER_WORDS: Final = words(
     r"""
     seller | vendor | from | sold by | supplier | issued by | service provider
     verk[äa]ufer | rechnungssteller | rechnungsersteller | lieferant | leistungserbringer
-    vendeur | fournisseur | [ée]metteur | leverancier
+    vendeur | fournisseur | [ée]metteur | leverancier | verkoper | afzender
+    emisor | proveedor | vendedor | fornitore | emittente | cedente | mittente
     """
 )
 _SELLER: Final = pattern(rf"^\W*{_SELLER_WORDS}\b[^\w]*(?:/\w+)?\W*$|^\W*{_SELLER_WORDS}\s*:\s*")
 _BUYER_WORDS: Final = words(
     r"""
-    bill(?:ed)? to | invoiced? to | sold to | buyer | customer | billing address | bill to address | invoice address
+    bill(?:ed)? to | credit(?:ed)? to
+    invoiced? to | sold to | buyer | customer | billing address | bill to address | invoice address
     k[äa]ufer | rechnungsempf[äa]nger | rechnung an | leistungsempf[äa]nger | auftraggeber | kunde
-    client | acheteur | factur[é]e? [àa] | adresse de facturation | factuuradres
+    client | acheteur | factur[é]e? [àa] | adresse de facturation | destinataire
+    factuuradres | klant | afnemer | cliente | facturar a | facturado a | datos del cliente
+    spett\.?\s?(?:le|li|bile)?\.? | destinatario | intestat[oa] a | fatturat[oa] a | cessionario | committente
     """
 )
 _BUYER: Final = pattern(rf"^\W*{_BUYER_WORDS}\b(?:\s?/\s?\w+)?(?:\s(?:address|name))?\W*")
 _NAME_WORDS: Final = words("name | firma | company | nom | naam")
 _NAME_LABEL: Final = pattern(rf"^{_NAME_WORDS}\s*:?\s*$|^{_NAME_WORDS}\s*:\s*")
 _SENDER_BREAK: Final = re.compile(r"\s+[-–·•|*]\s+|\s*[,·•]\s+")  # noqa: RUF001 - the dash that letters use
-_POSTCODE: Final = re.compile(r"^(?:[A-Z]{1,2}[ -])?\d{4,5}\s[^\W\d]|^\d{4}\s?[A-Z]{2}\s[^\W\d]|\b[A-Z]{2} \d{5}\b")
+_POSTCODE: Final = re.compile(
+    r"^(?:[A-Z]{1,2}[ -])?\d{4,5}\s[^\W\d]|^\d{4}\s?[A-Z]{2}\s[^\W\d]|\b[A-Z]{2} \d{5}\b"
+    r"|\b[A-Z]{1,2}\d{1,2}[A-Z]? \d[A-Z]{2}\b"
+)
 
 
 def read_parties(view: View, *, is_receipt: bool) -> tuple[Json | None, Json | None]:
@@ -169,4 +176,4 @@ def _top_of_block(view: View, town: Cell) -> Spot | None:
         if top.box[1] - above.box[3] > 1.5 * (top.box[3] - top.box[1]):
             break
         top = above
-    return None if top is town else name_in(top)
+    return None if top is town or top.text.endswith(":") else name_in(top)

@@ -11,7 +11,7 @@ from decimal import Decimal
 from itertools import permutations
 from typing import Final
 
-from stages.fields.amounts import MEDIUM, label_of
+from stages.fields.amounts import MEDIUM, NET_OR_TOTAL, label_of
 from stages.fields.layout import Cell, Row
 from stages.fields.lexicon import pattern, words
 from stages.fields.money import Number, decimal_string, numbers
@@ -30,20 +30,25 @@ _COLUMNS: Final[Mapping[str, re.Pattern[str]]] = {
     "description": pattern(
         words(r"description | particulars | beschreibung | bezeichnung | d[ée]signation | libell[ée] | omschrijving")
         + r"\b"
-        r"|^\W*" + words(r"item | article | artikel | leistung | product | produkt | details | service") + r"s?\b"
+        r"|\b" + words(r"descripci[óo]n | concepto | descrizione | descri[çc][ãa]o") + r"(?!\w)"
+        r"|^\W*"
+        + words(r"item | article | artikel | leistung | product | produkt | details | service | art\.?")
+        + r"s?(?!\w)"
     ),
     "quantity": pattern(
         r"^\W*"
         + words(
             r"qty | quantity | hours | units | menge | anzahl | stunden | quantit[ée] | qt[ée] | aantal | hoeveelheid"
+            r"| cantidad | quantit[àa] | q\.t[àa] | quantidade | qtd\.?"
         )
-        + r"\b"
+        + r"(?!\w)"
     ),
     "unit_price": pattern(
         r"^\W*"
         + words(r"""
             (?:unit |[us]/)?price | rate | unit cost
             (?:einzel|netto|vk-|e-)?preis\w* | prix(?: unitaire)? | p\.?u\.? | prijs\w*
+            ep | einzel | precio(?: unitario)? | prezzo(?: unitario)? | pre[çc]o
             """)
         + r"\b"
     ),
@@ -53,6 +58,7 @@ _COLUMNS: Final[Mapping[str, re.Pattern[str]]] = {
             (?:line |net )?(?:amount|total)
             (?:netto|zeilen|gesamt)?betrag | gesamtpreis | gesamt | summe | entgelt
             montant | (?:prix|total) h\.?t\.? | bedrag | prijs incl\w*
+            gp | importe | importo | valor
             """)
         + r"\b(?!\W*%)"
     ),
@@ -65,7 +71,7 @@ _NEXT_SECTION: Final = pattern(
         """)
     + r"\b"
 )
-_SUMS: Final = frozenset({"net_total", "tax_total", "total", "amount_due", "cash", "change"})
+_SUMS: Final = frozenset({"net_total", "tax_total", "total", "amount_due", "cash", "change", NET_OR_TOTAL})
 
 
 @dataclass(frozen=True, slots=True)
