@@ -97,10 +97,14 @@ _TO_TERMINATE: Final = pattern(
 )
 TERMINATION: Final = pattern(
     r"\b(?:may|shall have the right to|can|is entitled to)\b[^.]{0,80}?\bterminate\b|\bmay be terminated\b"
-    r"|\bgek[üu]ndigt werden\b|\bk[üu]ndbar\b|\br[ée]sili(?:[ée]|er|ation)\b"
+    r"|\bgek[üu]ndigt werden\b|\bRecht zur (?:\w+ )?K[üu]ndigung\b|\bk[üu]ndbar\b|\br[ée]sili(?:[ée]|er|ation)\b"
 )
 _DUTY: Final = words(
-    r"shall | must | agrees?\sto | undertakes?\sto | is\s(?:obligated|required|responsible) | will | verpflichtet\ssich"
+    r"""
+    shall | must | agrees?\sto | undertakes?\sto | is\s(?:obligated|required|responsible) | will
+    verpflichtet\ssich | ist\sverpflichtet | muss | zahlt | schuldet | hat\b[^.;]{1,120}?\bzu\s[a-zäöü]{3,20}n\b
+    s.engage(?:nt)?\s[àa] | doit | doivent | devra | est\stenue?\s(?:de|à)
+    """
 )
 _ACTOR: Final = words(
     r"""
@@ -109,7 +113,9 @@ _ACTOR: Final = words(
     Tenant | Landlord | Lessor | Lessee | Seller | Buyer | Purchaser | Vendor | Distributor
     Recipient | Borrower | Lender
     Sponsor | Developer | Each\s[Pp]arty | Both\s[Pp]arties | The\s[Pp]arties
-    Auftragnehmer | Auftraggeber | Mieter | Vermieter
+    (?:Auftragnehmer|Auftraggeber|Mieter|Vermieter|K[äa]ufer|Verk[äa]ufer|Arbeitgeber|Arbeitnehmer)(?:in)?
+    Anbieter(?:in)? | Kunde | Lizenznehmer(?:in)? | Lizenzgeber(?:in)?
+    Prestataire | Bailleur | Locataire | Vendeur | Acheteur | Fournisseur
     """
 )
 
@@ -118,7 +124,8 @@ def obligation_pattern(roles: Sequence[str]) -> re.Pattern[str]:
     """Return what an obligation begins with: somebody of ``roles``, or a usual one, who shall do something."""
     actors = "|".join([*map(re.escape, roles), _ACTOR])
     return re.compile(
-        rf"(?:^|[.;:)]\s|\n)(?:[Tt]he\s)?(?:{actors})(?:\s(?:also|further|hereby)){{0,2}}\s{_DUTY}\b"
+        r"(?:(?:^|[.;:)]\s|\n|§\s?\d{1,3}\s)(?:[Tt]he\s|Der\s|Die\s|Le\s|La\s|L.(?=\w{3}))?)"
+        rf"(?:{actors})(?:\s(?:also|further|hereby)){{0,2}}\s{_DUTY}\b"
         r"(?!\s(?:not|in\sno\sevent|never)\sbe\s(?:liable|responsible))"
         # What somebody may do, gets or owns is no duty.
         r"(?!\s(?:also\s|solely\s|at\sall\stimes\s)?(?:be\s(?:entitled|deemed|permitted|free)|retain|own|receive"

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from stages.fields import clauses
 from stages.fields.contract_dates import Calendar, Dated
-from stages.fields.contract_forms import completed, listed
+from stages.fields.contract_forms import completed, listed, numbered
 from stages.fields.contract_parties import Party, described_parties, find_parties
 from stages.fields.durations import tidy
 from stages.fields.flow import Flow
 from stages.fields.lexicon import pattern
-from stages.fields.sentences import sentences
+from stages.fields.sentences import sentences, without_headings
 from stages.fields.view import MAX_EVIDENCE, Json
 
 SURE: Final = 0.9
@@ -25,7 +25,7 @@ MAX_TITLE_WORDS: Final = 14
 MAX_CLAUSE: Final = 500
 PREAMBLE: Final = 2_500
 NEAR: Final = 60
-CAPITALIZED: Final = 0.7
+CAPITALIZED: Final = 0.6
 SHORT_WORD: Final = 3
 
 _KIND: Final = pattern(
@@ -111,7 +111,12 @@ class _Reader:
         found = find_parties(text, start)
         if len(found) == 1:
             found = completed(text, tabbed, found[0])
-        return found or listed(tabbed, start, PREAMBLE) or described_parties(text, start)
+        return (
+            found
+            or numbered(text, start, PREAMBLE)
+            or listed(tabbed, start, PREAMBLE)
+            or described_parties(text, start)
+        )
 
     def _contract_type(self) -> Json | None:
         if self.title is None:
@@ -126,7 +131,8 @@ class _Reader:
 
     @cached_property
     def _sentences(self) -> list[tuple[int, int]]:
-        return [span for paragraph in self.flow.paragraphs() for span in sentences(self.text, *paragraph)]
+        parts = (part for paragraph in self.flow.paragraphs() for part in without_headings(self.flow.text, *paragraph))
+        return [span for part in parts for span in sentences(self.text, *part)]
 
     def _clause_value(self, patterns: Sequence[re.Pattern[str]]) -> Json | None:
         return self._first(clauses.values(patterns, self.text))

@@ -26,7 +26,11 @@ SIGNATURES: Final = 1_200
 MAX_DATES_SIGNED: Final = 6
 
 _AGREED: Final = pattern(
-    r"\b(?:dated|made|entered|as of|effective|this|executed|on|vom|am|dat[ée]|le|du|conclu)\b[^.]{0,60}$"
+    r"\b(?:dated|made|entered|as of|effective|executed|day of|dat[ée]|conclu|geschlossen)\b[^.]{0,60}$"
+)
+_ON: Final = pattern(r"\b(?:this|on|vom|am|le|du)\b[^.]{0,60}$")
+_OF_AGREEING: Final = pattern(
+    r"\b(?:agreement|contract|deed|lease|parties|\w*vertrag\w*|\w*vereinbarung|contrat|accord|bail)\b"
 )
 _EFFECTIVE_BEFORE: Final = pattern(
     r"\b(?:effective(?:\s(?:as\sof|on|from|date(?:\sof)?))?|commencing\s(?:on|as\sof)"
@@ -37,13 +41,20 @@ _EFFECTIVE_AFTER: Final = re.compile(r"^[\s,]{0,3}\((?:[^()]{0,40})[\"“'‘]?e
 _EXPIRES_BEFORE: Final = pattern(
     r"\b(?:expir(?:es?|ation\sdate|ing)"
     r"|(?:terminates?|ends?|continue(?:s|d)?|remain\w*)\b[^.;]{0,80}?\b(?:on|through|until|to|earlier\sof)"
-    r"|endet\s(?:am|mit)|l[äa]uft\s(?:bis|am)|befristet\sbis|expire\sle|prend\sfin\sle)\b[^.;]{0,40}$"
+    r"|endet\s(?:am|mit)|(?:l[äa]uft|gilt|befristet)\s(?:bis|am)|expire\sle|prend\sfin\sle"
+    r"|dur[ée]e\b[^.;]{0,60}\bjusqu|terme?\sle)\b[^.;]{0,40}$"
 )
+_EXPIRES_AFTER: Final = pattern(r"^[\s,]{0,2}(?:fest\s)?befristet\b")
 _BEGINS: Final = words(
     r"""
     effective | commenc\w+ | begin\w* | tak\w+ effect | (?:com\w+|enter\w*) into (?:force|effect)
     tritt | beginnt | in Kraft | entre(?:ra)? en vigueur | prend(?:ra)? effet
     """
+)
+# When it begins to hold or ends is not when it was made.
+_RUNS: Final = pattern(
+    r"\b(?:tritt|beginnt|begins?|commenc\w+|starts?|endet|ends?|expires?|until|bis|entre(?:ra)?\sen\svigueur|prend|[àa]\scompter"
+    r"|jusqu)\b[^.;]{0,40}$"
 )
 _THAT_DAY: Final = words(
     r"""
@@ -67,6 +78,11 @@ _SIGNING: Final = re.compile(
     r"IN WITNESS WHEREOF|(?i:agreed (?:to )?and accepted|duly authorized representatives)"
     r"|(?i:executed this \w+ (?:as of|by|on))"
     r"|/s/|\b(?i:by|signature|signed|sign|unterschrift)\s?:|\b[Uu]nterschrift(?:en)?\b|\bFait à\b"
+)
+_TOWN_AND_DATE: Final = re.compile(
+    r"^(?:Fait à )?[A-ZÀ-Þ][^\W\d_]{2,20}(?:[ -][\w.]{2,15}){0,2}, (?:den |am |le )?"
+    r"(?P<date>\d{1,2}(?:er)?[. ]{1,2}(?:\d{1,2}\.|[^\W\d_]{3,10}) ?\d{4})\W*$",
+    re.MULTILINE,
 )
 _SIGNED_ON: Final = pattern(
     r"(?:\b(?:date|dated|date signed|signed on|datum|ort, datum)\s?:{0,2}[\s_]{0,3}(?:[^\W\d]{3,20},\s(?:den\s)?)?"
@@ -112,7 +128,10 @@ class Calendar:
     def agreement(self) -> Dated | None:
         """The date of the opening sentence that says when the contract was made, else that of all signatures."""
         for found in self._dates(self.opening, self.opening + PREAMBLE):
-            if _AGREED.search(self.text[max(self.opening, found.start - NEAR - 20) : found.start]):
+            lead = self.text[max(self.opening, found.start - NEAR - 20) : found.start]
+            around = self.text[max(0, found.start - 4 * NEAR) : found.end + 2 * NEAR]
+            is_agreed = _AGREED.search(lead) or (_ON.search(lead) and _OF_AGREEING.search(around))
+            if is_agreed and not _RUNS.search(lead):
                 return _dated(found)
         return self._signed[0] if len({each.value for each in self._signed}) == 1 else None
 
@@ -131,7 +150,7 @@ class Calendar:
     @cached_property
     def expiration(self) -> Dated | None:
         """The date that is called so, or the one at which the term is over that began with a known date."""
-        return self._date_by(_EXPIRES_BEFORE, None) or self._term_over()
+        return self._date_by(_EXPIRES_BEFORE, _EXPIRES_AFTER) or self._term_over()
 
     @cached_property
     def term(self) -> tuple[int, int] | None:
@@ -149,11 +168,11 @@ class Calendar:
         over = added(begin.value, self.text[start:end]) if begin else None
         return Dated(over, start, end, DERIVED) if over else None
 
-    def _date_by(self, before: re.Pattern[str], after: re.Pattern[str] | None) -> Dated | None:
+    def _date_by(self, before: re.Pattern[str], after: re.Pattern[str]) -> Dated | None:
         """Return the first date that ``before`` leads to or that ``after`` follows."""
         for moment, (start, end) in self._moments:
             lead = self.text[max(start, moment.start - 2 * NEAR) : moment.start]
-            if before.search(lead) or (after and after.match(self.text[moment.end : min(end, moment.end + NEAR)])):
+            if before.search(lead) or after.match(self.text[moment.end : min(end, moment.end + NEAR)]):
                 return _dated(moment)
         return None
 
@@ -168,6 +187,7 @@ class Calendar:
         return list(self._find_signed())[:MAX_DATES_SIGNED]
 
     def _find_signed(self) -> Iterator[Dated]:
+        yield from self._placed()
         reach = 0
         for mark in _SIGNING.finditer(self.lined):
             begin, reach = max(mark.start() - NEAR, reach), mark.end() + SIGNATURES
@@ -175,6 +195,11 @@ class Calendar:
                 line = self.lined.rfind("\n", 0, found.start) + 1
                 if _SIGNED_ON.search(self.lined[max(line, found.start - NEAR) : found.start]):
                     yield _dated(found)
+
+    def _placed(self) -> Iterator[Dated]:
+        """Yield the dates that have a line of their own with the name of a town."""
+        for line in _TOWN_AND_DATE.finditer(self.lined, self.opening):
+            yield from (_dated(found) for found in self._dates(line.start("date"), line.end("date")))
 
     @cached_property
     def _month_first(self) -> bool:

@@ -32,6 +32,11 @@ _FILLED: Final = re.compile(
     rf"(?:^|\n)[ \t]*(?:\(?\d[.)]\s*)?(?i:(?:full\s)?(?:legal\s)?name\sof\s(?:the\s)?)?(?P<role>(?i:{_ROLE}))"
     rf"(?:\s?(?i:{_NAME_OF}))?[ ]?(?::\s*|\t[ \t]*|\n{{1,2}})(?P<name>[A-Z0-9À-ÖØ-Þ][^\n\t]{{2,100}})"
 )
+_HEADING: Final = re.compile(r"(?:^|\n)[ ]*(?:PARTIES|Parties|BETWEEN|Between|The Parties)\s?:?[ ]*(?=\n)")
+_NUMBERED: Final = re.compile(
+    r"\n\s*\(?[1-9][.)]\s+(?P<name>[A-Z0-9À-ÖØ-Þ][^\n,;()]{1,90}?)(?=,|\s\(|\s(?:incorporated|registered|an?|whose|of|having)\s)"
+    r"(?:(?!\n\s*\(?[1-9][.)]\s)[^§]){0,500}?\((?:the\s)?[“\"]?(?:the\s)?(?P<role>[A-Z][A-Za-z]{2,20}(?:\s[A-Z][A-Za-z]{2,20})?)[”\"]?\)"
+)
 _ELSEWHERE: Final = re.compile(
     r"\band\s(?:the\s|a\s)?(?P<role>[A-Z]\w{2,20}|customer|client|company|entity|party|person|organi[sz]ation)\b"
     r"[^.;]{0,80}?\b(?:set\sforth|identified|named|described|listed|specified|indicated|below|above|signing)\b"
@@ -47,6 +52,19 @@ def listed(tabbed: str, start: int, length: int) -> list[Party]:
         length: how far to look.
     """
     found = list(_filled(tabbed, start, start + length))
+    return found if len(found) > 1 else []
+
+
+def numbered(text: str, start: int, length: int) -> list[Party]:
+    """Return the parties of a numbered list under a heading, each closed by its role in brackets."""
+    heading = _HEADING.search(text, start, start + length)
+    if heading is None:
+        return []
+    found = [
+        Party(tidy(each.group("name")), tidy(each.group("role")), each.start("name"), each.end("name"))
+        for each in _NUMBERED.finditer(text, heading.end(), heading.end() + length)
+        if is_partys_name(each.group("name"))
+    ]
     return found if len(found) > 1 else []
 
 

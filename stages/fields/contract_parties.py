@@ -34,8 +34,11 @@ _SMALL: Final = rf"[a-z][\w.-]{{1,24}}(?=,?\s{_SUFFIX})"
 _NAME: Final = re.compile(
     rf"(?:{_FIRMS})?(?:{_WORD}|{_SMALL})(?:(?:\s(?:{_LINK}\s){{0,2}}|,\s(?={_SUFFIX})){_WORD}){{0,9}}"
 )
-_BLOCK: Final = re.compile(r"\b(?:BETWEEN|Between|ZWISCHEN|Zwischen|ENTRE|Entre)\s?:?\s*\n")
-_LINE: Final = re.compile(rf"\s*(?:\(?[1-9ivx]{{1,3}}[.)]\s+)?(?P<name>{_WORD}[^\n]{{2,80}})")
+_BLOCK: Final = re.compile(
+    r"\b(?:BETWEEN|Between|ZWISCHEN|[Zz]wischen|(?:ENTRE|Entre)(?:\s(?i:les\ssoussign[ée]e?s))?)\s?:?\s*\n"
+)
+_ARTICLE: Final = r"(?:(?i:der|die|dem|das|herrn?|frau|la\ssoci[ée]t[ée]|la|le|the)\s)?"
+_LINE: Final = re.compile(rf"\s*(?:\(?[1-9ivx]{{1,3}}[.)]\s+)?{_ARTICLE}(?P<name>{_WORD}[^\n]{{2,80}})")
 _BLOCK_NEXT: Final = re.compile(r"\n\s*(?:AND|And|and|UND|und|ET|et|&)\s?:?\s*\n")
 _BETWEEN: Final = re.compile(
     r"\b(?:between|among|zwischen|entre(?: les soussign[ée]s)?)\b\s*(?:and among\s*)?:?\s*", re.IGNORECASE
@@ -60,10 +63,10 @@ _ENTITY: Final = re.compile(
     r"individual|person|association|bank|soci[ée]t[ée]|gesellschaft)\b",
     re.IGNORECASE,
 )
-_QUOTED: Final = r"[\"“”„«'‘]\s?(?P<{}>[A-Z][^\"“”»'’()\n]{{1,40}}?)\s?[\"”“»'’]"  # noqa: RUF001 - quotes as printed
+_QUOTED: Final = r"[\"“”„«'‘]\s?(?:(?:le|la|der|die|das|the)\s|l[’'])?(?P<{}>[A-Z][^\"“”»'’()\n]{{1,40}}?)\s?[\"”“»'’]"  # noqa: RUF001 - quotes as printed
 _ROLE: Final = re.compile(
     rf"\((?:[^()]{{0,100}}?){_QUOTED.format('role')}[^()]{{0,60}}\)"
-    r"|\b(?:hereinafter|hereafter|herein|referred\s+to|called|known)\b[^\"“”„«'‘.;()]{0,40}\(?"  # noqa: RUF001
+    r"|\b(?:hereinafter|hereafter|herein|referred\s+to|called|known|nachfolgend|im\sFolgenden|ci-apr[èe]s)\b[^\"“”„«'‘.;()]{0,40}\(?"  # noqa: RUF001
     rf"{_QUOTED.format('other')}"
 )
 _DESCRIPTION_BEGINS: Final = re.compile(

@@ -5,7 +5,13 @@ from collections.abc import Iterator
 from typing import Final
 
 MAX_SENTENCE: Final = 1_200
-_END: Final = re.compile(r"[.!?…][\"'”’»)\]]{0,2}(?=\s+[\"'“„«(\[]{0,2}[^\W_a-zà-öø-ÿ])")  # noqa: RUF001 - quotes as printed
+_END: Final = re.compile(r"[.!?…][\"'”’»)\]]{0,2}(?=\s+[\"'“„«(\[§]{0,2}\s?[^\W_a-zà-öø-ÿ])")  # noqa: RUF001 - quotes as printed
+# The next line begins anew, so that the first line of a numbered clause is no heading.
+_HEADING: Final = re.compile(
+    r"^(?:§ ?\d{1,3}[a-z]?|(?:Article|Section|Clause|Artikel|ARTICLE|SECTION) \w{1,5}|\d{1,2}(?:\.\d{1,2}){0,2}[.)]?)"
+    r"[ \t.:–—-]{1,4}[A-ZÀ-Þ][^\n.;:!?]{1,60}\n(?=[\s(§]*[A-ZÀ-Þ\d])",  # noqa: RUF001 - dashes as printed
+    re.MULTILINE,
+)
 _LAST_WORD: Final = re.compile(r"[^\s(]{1,24}$")
 _ABBREVIATIONS: Final = frozenset(
     [
@@ -96,6 +102,15 @@ def sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield from _trimmed(text, opened, match.end())
         opened = match.end()
     yield from _trimmed(text, opened, end)
+
+
+def without_headings(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the parts of ``text[start:end]`` between numbered headings that have a line of their own."""
+    opened = start
+    for match in _HEADING.finditer(text, start, end):
+        yield opened, match.start()
+        opened = match.end()
+    yield opened, end
 
 
 def _closes(before: str) -> bool:
