@@ -1,6 +1,7 @@
 """The end of content: what is kept no longer, and objects that belong to nobody."""
 
 import asyncio
+import contextlib
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
@@ -8,6 +9,7 @@ from typing import Final
 from schema.db import jobs, sweeps
 from schema.db.engine import Database
 from schema.db.locks import lock_jobs
+from schema.domain.errors import TransientError
 from schema.runtime.blobs import JOBS_PREFIX, Blobs, job_of, job_prefix
 from schema.runtime.clock import Clock
 from schema.runtime.settings import PublisherSettings
@@ -34,7 +36,9 @@ class Retention:
             found = await sweeps.find_expired_jobs(conn, limit=self.settings.sweep_batch)
             free = await lock_jobs(conn, found, skip_locked=True)
             buried = await jobs.bury(conn, sorted(free))
-        await asyncio.gather(*(self.blobs.delete_prefix(job_prefix(job_id)) for job_id in buried))
+        # Where the store is away the objects are strays from now on, and wait for the rule below.
+        with contextlib.suppress(TransientError):
+            await asyncio.gather(*(self.blobs.delete_prefix(job_prefix(job_id)) for job_id in buried))
         return len(buried)
 
     async def orphaned_objects(self) -> int:
@@ -45,6 +49,14 @@ class Retention:
         """
         if self.clock.monotonic() < self._resumes_at:
             return 0
+        try:
+            return await self._look()
+        except TransientError:
+            # Intake and the workers say so already; what the database needs swept must not look unswept for it.
+            return 0
+
+    async def _look(self) -> int:
+        """Look at the next objects; return how many were strays."""
         entries = await self.blobs.list(JOBS_PREFIX, after=self._cursor, limit=LISTED)
         owned = {entry.key: owner for entry in entries if (owner := job_of(entry.key))}
         async with self.database.transaction() as conn:

@@ -90,8 +90,11 @@ class Breaker:
         """Ask, or share the answer of the question that is under way."""
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._ask())
-        # Shielded, because one handler that is cancelled must not take the answer from the others.
-        return await asyncio.shield(self._asking)
+        asking = self._asking
+        # Waited for and not awaited: one handler that is cancelled must not take the answer from the others, and a
+        # question given up at the end of this process is no answer, but must not look like the handler's own end.
+        await asyncio.wait({asking})
+        return not asking.cancelled() and asking.result()
 
     async def _ask(self) -> bool:
         try:

@@ -41,6 +41,9 @@ UNABLE_SECONDS: Final = 5.0
 # How long a delivery is kept in hand during a pause: long enough to go on at once after a short one, and far below
 # the time after which RabbitMQ closes the channel of a consumer that does not acknowledge.
 HOLD_SECONDS: Final = 30.0
+# Time to end the children and write the releases down. Whoever starts this process must grant it the grace time, this,
+# and a little for its connections, before SIGKILL: a claim that is cut off instead counts as a lost worker.
+RELEASE_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +145,7 @@ class StageConsumer:
             await asyncio.wait(self._tasks, timeout=grace_seconds)
         self._runner.release()
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=grace_seconds)
+            await asyncio.wait(self._tasks, timeout=RELEASE_SECONDS)
 
     def _take(self, delivery: Delivery) -> None:
         """Start on a delivery; ``prefetch`` bounds how many there are."""

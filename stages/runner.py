@@ -49,14 +49,6 @@ class OutputStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """How a handler's run ended: with an outcome, or with the loss of its claim (``None``)."""
-
-    outcome: Outcome | None
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class RunnerSettings:
     """The runner's limits."""
 

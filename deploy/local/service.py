@@ -21,7 +21,7 @@ class Service(ABC):
     port_names: ClassVar[Sequence[str]]
     secret_names: ClassVar[Sequence[str]]
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
-    start_seconds: ClassVar[float] = 60.0
+    start_seconds: ClassVar[float] = 180.0
     grace_seconds: ClassVar[float] = 20.0
 
     instance: Instance

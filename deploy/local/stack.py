@@ -14,7 +14,7 @@ from deploy.local.s3 import BUCKET, REGION
 from deploy.local.service import Service
 from deploy.local.services import ServiceSet
 
-_READY_SECONDS = 60.0
+_READY_SECONDS = 180.0
 # Longer than the supervisor gives the processes, so that it is the one who ends them.
 _SUPERVISOR_GRACE_SECONDS = supervisor.GRACE_SECONDS + 10
 _API_KEY = "api_key"

@@ -15,7 +15,8 @@ from deploy.local.application import Process
 from deploy.local.console import Console
 from deploy.local.instance import ROOT, Instance
 
-GRACE_SECONDS = 20.0
+# What a process takes at the longest: 20 s to finish what it can, 10 s to give back the rest, and its connections.
+GRACE_SECONDS = 40.0
 _FIRST_DELAY_SECONDS = 0.5
 _LONGEST_DELAY_SECONDS = 30.0
 _STEADY_SECONDS = 60.0

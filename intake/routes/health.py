@@ -10,7 +10,6 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.responses import PlainTextResponse
 
 from intake.dependencies import Intake
-from intake.services import Services
 from schema.db.engine import is_unavailable
 from schema.domain.errors import TransientError
 
@@ -29,7 +28,7 @@ async def livez() -> str:
 async def readyz(intake: Intake) -> Response:
     """Say what is missing: 503 when no job could be taken in, 200 with ``degraded`` when it could but would wait."""
     database, store, broker = await asyncio.gather(
-        _answers(_ask_database(intake)), _answers(intake.blobs.ping()), intake.broker.missing()
+        _answers(intake.database.ping()), _answers(intake.blobs.ping()), intake.broker.missing()
     )
     missing = [name for name, answers in (("database", database), ("object store", store)) if not answers]
     lines = [f"missing: {name}" for name in missing] + [f"degraded: {phrase}" for phrase in broker]
@@ -41,11 +40,6 @@ async def readyz(intake: Intake) -> Response:
 async def metrics() -> Response:
     """Return this process's metrics for Prometheus."""
     return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
-
-
-async def _ask_database(intake: Services) -> None:
-    async with intake.database.transaction():
-        return
 
 
 async def _answers(question: Awaitable[None]) -> bool:

@@ -101,13 +101,19 @@ SELECT CAST(:event_id AS uuid), 'dead_letter', tenant_id, job_id, jsonb_build_ob
 FROM recorded WHERE seen = 1 OR reopened
 """)
 
+# In the order of ids, as everything that locks letters: two operators must not wait for each other.
 _CLOSE = text("""
-UPDATE dead_letter SET
+WITH mine AS (
+    SELECT id FROM dead_letter
+    WHERE state = 'open' AND (id = ANY(CAST(:ids AS uuid[])) OR job_id = ANY(CAST(:job_ids AS uuid[])))
+    ORDER BY id FOR UPDATE
+)
+UPDATE dead_letter d SET
     state = :state, closed_at = now(),
     history = history || jsonb_build_object(
         'at', now(), 'by', CAST(:by AS text), 'action', CAST(:state AS text), 'note', CAST(:note AS text))
-WHERE state = 'open' AND (id = ANY(CAST(:ids AS uuid[])) OR job_id = ANY(CAST(:job_ids AS uuid[])))
-RETURNING id
+FROM mine WHERE d.id = mine.id
+RETURNING d.id
 """)
 
 _GROUPS = text("""

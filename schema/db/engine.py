@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -94,6 +95,11 @@ class Database:
         """Commit when the block ends, roll back when it raises."""
         async with self.engine.begin() as connection:
             yield connection
+
+    async def ping(self) -> None:
+        """Ask for an answer: an empty transaction sends nothing, and would call a dead server alive."""
+        async with self.transaction() as connection:
+            await connection.execute(text("SELECT 1"))
 
     async def close(self) -> None:
         """Close every connection."""

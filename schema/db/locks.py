@@ -4,10 +4,14 @@ Measured elsewhere than here: run-first batches deadlocked in a quarter of all c
 """
 
 from collections.abc import Iterable
+from typing import Final
 from uuid import UUID
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
+
+# The advisory lock of whoever migrates. Any number will do; it must only be the same in every release.
+MIGRATION_LOCK: Final = 0x646F6373
 
 _LOCK = text("SELECT id FROM job WHERE id = ANY(CAST(:ids AS uuid[])) ORDER BY id FOR NO KEY UPDATE")
 _LOCK_FREE = text("SELECT id FROM job WHERE id = ANY(CAST(:ids AS uuid[])) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED")

@@ -14,11 +14,12 @@ from schema.domain.runs import RunView
 
 AT_ONCE: Final = timedelta(0)
 
-# A run that has moved since it was read has a message of its own.
+# A run that has moved since it was read has a message of its own. The copy that was deferred may be lost with the
+# message that is made up for: it must not turn the new one away. Should it live, it is one copy more, and stale.
 _REISSUE = text("""
 WITH issued AS (
     UPDATE stage_run r SET
-        issues = r.issues + 1,
+        issues = r.issues + 1, deferred_event = NULL,
         reissued_series = CASE WHEN :once THEN r.series ELSE r.reissued_series END
     FROM unnest(CAST(:jobs AS uuid[]), CAST(:stages AS text[]), CAST(:tokens AS bigint[]),
                 CAST(:events AS uuid[]), CAST(:delays AS interval[])) AS m(job_id, stage, token, event_id, delay)

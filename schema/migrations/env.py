@@ -8,16 +8,15 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
 from schema.db.engine import async_url
+from schema.db.locks import MIGRATION_LOCK
 from schema.db.tables import metadata
-
-# Any constant will do; it must only be the same in every release.
-MIGRATION_LOCK = 0x646F6373
 
 
 def _run(connection: Connection) -> None:
+    # Whoever comes second waits for the first, however long that takes.
+    connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK})
     # A migration that waits for a lock makes every later query on that table wait behind it.
     connection.execute(text("SET lock_timeout = '2s'"))
-    connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK})
     connection.commit()
     try:
         context.configure(connection=connection, target_metadata=metadata, transaction_per_migration=True)

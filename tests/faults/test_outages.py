@@ -73,3 +73,17 @@ async def test_a_store_that_is_away_costs_time_and_no_job(everything, services):
 async def _paused(stages: Process) -> bool:
     """Say whether the worker has found the store missing."""
     return 'docstage_stages_paused{code="storage_unavailable"} 1.0' in await stages.metrics()
+
+
+async def test_a_database_that_freezes_is_missing_from_readiness(everything, services):
+    """Its connections stay open and nothing answers on them: a load balancer must hear of it all the same."""
+    intake = everything.processes["intake"]
+    await everything.submit(TEXT)
+    services.postgres.pause()
+    try:
+        missing = await intake.missing()
+    finally:
+        services.postgres.resume()
+
+    assert "missing: database" in missing
+    await intake.ready()

@@ -44,6 +44,31 @@ async def test_a_scan_goes_on_where_the_killed_worker_left_it(running):
     assert f'docstage_pages_total{{outcome="ocr"}} {PAGES - 3}.0' in await running.processes["second"].metrics()
 
 
+async def test_a_worker_that_is_told_to_end_gives_back_what_it_cannot_finish(running):
+    """A deployment in the middle of a long scan costs neither an attempt nor a lost worker, and no page twice."""
+    running.processes["first"].close()
+    first = running.stages("one", "extract", DOCSTAGE_GRACE_SECONDS="0")
+    await running.start(first)
+    job_id = await running.submit(documents.scan(*(f"This is page {page}." for page in range(1, 2 * PAGES + 1))))
+    await eventually(lambda: _pages(running, job_id))
+
+    first.terminate()
+    status = await first.wait()
+    kept = await _pages(running, job_id)
+    await running.start(running.stages("two", "extract"))
+    job = await running.finished(job_id, seconds=400)
+
+    assert status == 0
+    assert kept < 2 * PAGES
+    assert job["status"] == "completed"
+    verdict = await verify(running.database, job_id)
+    extracting = [(a["outcome"], a["attempt"]) for a in verdict.attempts if a["stage"] == "extract"]
+    assert extracting == [("released", 1), ("completed", 1)]
+    runs = await rows(running.database, "SELECT lost FROM stage_run WHERE job_id = :id", id=job_id)
+    assert {run["lost"] for run in runs} == {0}
+    assert f'docstage_pages_total{{outcome="ocr"}} {2 * PAGES - kept}.0' in await running.processes["two"].metrics()
+
+
 async def test_a_worker_that_waits_takes_over_at_once(running):
     """The heir is there already: the redelivery finds the owner's lock free and does not wait for the lease."""
     running.processes["first"].close()
@@ -64,8 +89,8 @@ async def test_a_worker_that_waits_takes_over_at_once(running):
     assert [a["outcome"] for a in verdict.attempts if a["stage"] == "extract"] == ["worker_lost", "completed"]
 
 
-async def _pages(system: System, job_id: str) -> bool:
-    return bool(await rows(system.database, "SELECT 1 FROM page_text WHERE job_id = :id", id=job_id))
+async def _pages(system: System, job_id: str) -> int:
+    return len(await rows(system.database, "SELECT 1 FROM page_text WHERE job_id = :id", id=job_id))
 
 
 @pytest.mark.timeout(900)

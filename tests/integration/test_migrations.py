@@ -12,11 +12,13 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from schema.db.engine import Database, async_url
+from schema.db.locks import MIGRATION_LOCK
 from schema.db.tables import metadata
 from schema.domain.kinds import Kind
 from schema.domain.moves import LetterReason
 from schema.domain.states import JOB_TRANSITIONS, RUN_TRANSITIONS, AttemptOutcome, JobState, RunStatus, Stage
 from schema.migrations.__main__ import config
+from tests.support.eventually import eventually
 from tests.support.services import Services, fresh_database
 
 
@@ -34,6 +36,24 @@ async def _tables(url: str) -> set[str]:
         return {row["tablename"] for row in rows} - {"alembic_version"}
     finally:
         await connection.close()
+
+
+async def test_whoever_comes_second_waits_for_the_first(empty_url):
+    """Two replicas that start at once: longer than any lock on a table may be waited for, and without an error."""
+    first = await asyncpg.connect(empty_url)
+    await first.fetchval("SELECT pg_advisory_lock($1)", MIGRATION_LOCK)
+    second = asyncio.create_task(asyncio.to_thread(command.upgrade, config(empty_url), "head"))
+    waiting = """
+        SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event = 'advisory' AND now() - query_start > interval '2500 ms'
+    """
+    try:
+        await eventually(lambda: second.done() or first.fetchval(waiting))
+    finally:
+        await first.close()
+    await second
+
+    assert "job" in await _tables(empty_url)
 
 
 async def test_upgrade_makes_every_table_and_downgrade_takes_all_back(empty_url):

@@ -18,10 +18,11 @@ from sqlalchemy import text
 
 import schema
 from intake import commands
-from schema.db import deferrals, moves, redrives, stage_runs, wake
+from schema.db import deferrals, moves, redrives, reissues, stage_runs, wake
 from schema.db.deferrals import Deferral
 from schema.db.engine import WAKE_CHANNEL, Database, plain_url
 from schema.db.moves import StoredOutput
+from schema.db.reissues import Reissue
 from schema.db.wake import Waker
 from schema.domain.errors import ErrorCode
 from schema.domain.ids import new_id
@@ -242,6 +243,20 @@ async def test_every_move_of_a_run_forgets_the_copy_that_waited(database, job, n
     await write(database, MOVES_OF_A_CLAIM[name](claim))
 
     assert (await _run(database, job))["deferred_event"] is None
+
+
+async def test_a_message_issued_again_is_not_turned_away_for_a_copy_that_may_be_lost(database, job):
+    """The broker lost the copy that waited: the one made up for it must be able to wait as well."""
+    async with database.transaction() as conn:
+        seen = (await stage_runs.read_current(conn, [job.id]))[job.id]
+        await deferrals.defer(conn, [Deferral(seen, new_id(), SECOND, 1)])
+        await reissues.reissue(conn, [Reissue(seen)])
+    issued = new_id()
+
+    async with database.transaction() as conn:
+        kept = await deferrals.defer(conn, [Deferral(await current(database, job.id), issued, SECOND, 1)])
+
+    assert kept == [True]
 
 
 # Liveness.

@@ -361,6 +361,21 @@ async def test_objects_without_a_job_are_deleted_once_they_are_old_enough(
     assert "Uploads" not in store.list_multipart_uploads(Bucket=bucket)
 
 
+async def test_a_store_that_is_away_stops_no_rule(database, settings):
+    """The database's part of an expiry is done, the rest waits as strays; and the sweeper does not look dead."""
+    job = await accepted_job(database)
+    await _failed(database, job)
+    await _age(database, "UPDATE job SET expires_at = now() - interval '1 s' WHERE id = :id", id=job.id)
+    away = Blobs.connect(settings.model_copy(update={"s3_endpoint": "http://127.0.0.1:9"}))
+    retention = Retention(settings=settings, database=database, blobs=away, clock=SystemClock())
+
+    assert await retention.retention() == 1
+    assert await retention.orphaned_objects() == 0
+
+    assert (await _job(database, job))["deleted_at"] is not None
+    away.close()
+
+
 async def test_letters_of_deleted_jobs_expire(database, rules):
     """A letter that nobody can act on is no work for an operator."""
     job, kept = await accepted_job(database), await accepted_job(database)

@@ -59,7 +59,7 @@ async def pages_kept(system: System, job_id: str, count: int = 1) -> None:
     await eventually(look)
 
 
-async def all_complete(system: System, ids: list[str], *, seconds: float = 120.0) -> None:
+async def all_complete(system: System, ids: list[str], *, seconds: float = 240.0) -> None:
     """Wait for jobs; every one must be completed, and the oracle content."""
     for job_id in ids:
         job = await system.finished(job_id, seconds=seconds)

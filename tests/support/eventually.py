@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 POLL_SECONDS = 0.02
-DEFAULT_SECONDS = 60.0
+DEFAULT_SECONDS = 120.0
 
 
 async def eventually(look: Callable[[], T | Awaitable[T]], *, seconds: float = DEFAULT_SECONDS) -> T:

@@ -240,7 +240,7 @@ class System:
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
 
-    async def finished(self, job_id: str, *, seconds: float = 90.0) -> dict[str, Any]:
+    async def finished(self, job_id: str, *, seconds: float = 240.0) -> dict[str, Any]:
         """Wait until the job is finished and return it."""
 
         async def look() -> dict[str, Any] | None:

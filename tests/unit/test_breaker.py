@@ -104,6 +104,17 @@ async def test_many_that_fail_at_once_share_one_question(breaker, store):
     assert store.asked - 1 <= 1  # the breaker's own first probe may have followed
 
 
+async def test_the_end_of_the_process_during_a_question_gives_the_work_back(breaker, store):
+    """A handler that was waiting for the answer must live to release its claim; else it counts as a lost worker."""
+    store.answers.clear()
+    asking = asyncio.create_task(breaker.blames(DOWN, 200.0))
+    await eventually(lambda: store.asked)
+
+    await breaker.end()
+
+    assert await asking is True
+
+
 async def test_work_that_began_before_an_outage_ended_is_excused_after_it(breaker, store, hands):
     """A call that hangs fails long after it was made; the store may be up again by then."""
     store.up = False
