@@ -13,6 +13,7 @@ from lxml import etree
 
 from schema.domain.errors import ErrorCode, PermanentError
 from schema.domain.limits import MIB, DocumentLimits, LimitName
+from stages.adapters.entities import expanded_bytes
 from stages.adapters.source import Source, is_damage
 
 _CHUNK_BYTES: Final = 64 * 1024
@@ -20,6 +21,8 @@ _COUNTED_BYTES: Final = 1 * MIB
 _ENTRY: Final = b"PK\x01\x02"
 # Small parts may be packed as tightly as they like; a few kilobytes of spaces are no bomb.
 _RATIO_GRACE_BYTES: Final = 4 * MIB
+# The XML parser's own limit for a text in one piece.
+_MAX_TEXT_BYTES: Final = 10_000_000
 _CONTENT_TYPES: Final = "[content_types].xml"
 _ENCRYPTED_FLAG: Final = 0x1
 # Packages of Office may use no others (ISO/IEC 29500-2); what zipfile inflates by those has no bound until it is there.
@@ -132,7 +135,7 @@ class Package:
         try:
             root = etree.fromstring(data, parser)
         except etree.XMLSyntaxError as error:
-            raise self._refusal(error) from None
+            raise self._refusal(error, data) from None
         except ValueError:
             raise PermanentError(ErrorCode.CORRUPT_DOCUMENT) from None
         if root.getroottree().docinfo.internalDTD is not None:
@@ -141,11 +144,20 @@ class Package:
             raise self._too_deep()
         return root
 
-    def _refusal(self, error: etree.XMLSyntaxError) -> PermanentError:
+    def _refusal(self, error: etree.XMLSyntaxError, data: bytes) -> PermanentError:
         """Tell damage from what is beyond the parser's own limits: depth, entities in entities, text of 10 MB."""
         if getattr(error, "code", None) != etree.ErrorTypes.ERR_RESOURCE_LIMIT:
             return PermanentError(ErrorCode.CORRUPT_DOCUMENT)
-        return self._too_deep() if "Excessive depth" in str(error.msg) else PermanentError(ErrorCode.ARCHIVE_BOMB)
+        if "Excessive depth" in str(error.msg):
+            return self._too_deep()
+        if "entity" in str(error.msg):
+            return self._written_out(data)
+        return PermanentError(ErrorCode.ARCHIVE_BOMB, limit=_MAX_TEXT_BYTES, actual=len(data))
+
+    def _written_out(self, data: bytes) -> PermanentError:
+        """Return the error for entities; where they make little of it, it is refused for its DTD alone."""
+        most, ratio = self._limits.max_ratio, expanded_bytes(data) // len(data)
+        return _bomb(LimitName.RATIO, most, ratio) if ratio > most else PermanentError(ErrorCode.CORRUPT_DOCUMENT)
 
     def _too_deep(self) -> PermanentError:
         """Return the error for elements nested too deeply; nobody counts how deeply."""

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 
-from stages.child.limits import confine, die_with
+from stages.child.limits import confine, die_with, on_refused_memory
 from stages.sandbox.protocol import EXIT_OUT_OF_MEMORY
 
 
@@ -25,6 +25,7 @@ def main() -> None:
 
     tie_tesseract()
     line = Line.on_standard_input()
+    on_refused_memory(line.give_up)
     operations = importlib.import_module(order["operations"]).OPERATIONS
     gc.freeze()
     try:

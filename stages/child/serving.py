@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import resource
+import signal
 import socket
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,11 +13,14 @@ from typing import Any, BinaryIO, Final
 from schema.domain.errors import ErrorCode, PermanentError, StageError
 from schema.domain.limits import LimitName
 from stages.child.call import Call, Operation
-from stages.child.limits import allow_processor_time
+from stages.child.limits import allow_processor_time, forget_refused_memory
 from stages.sandbox.protocol import HEADER, FrameKind, dump, pack
 
 _STANDARD_INPUT: Final = 0
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_WANT_OF_MEMORY: Final = {"code": ErrorCode.MEMORY_LIMIT, "permanent": True}
+# Made beforehand, as there may be no memory to make it when it is needed.
+_OUT_OF_MEMORY: Final = pack(FrameKind.FAILURE, dump(_WANT_OF_MEMORY))
 
 
 class Line:
@@ -40,6 +44,12 @@ class Line:
         """Send one frame; blocks while the parent is busy."""
         self._socket.sendall(pack(kind, dump(value)))
 
+    def give_up(self) -> None:
+        """Tell that memory was refused and wait for the end: the parent looks how much there is, and kills."""
+        self._socket.sendall(_OUT_OF_MEMORY)
+        while True:
+            signal.pause()
+
     def receive(self) -> bytes | None:
         """Return the next frame's payload; ``None`` when the parent has hung up."""
         header = self._incoming.read(HEADER.size)
@@ -56,6 +66,7 @@ def serve(line: Line, operations: Mapping[str, Operation], cpu_seconds: int) -> 
         head = json.loads(payload)
         blob = line.receive() if head["blob"] else None
         allow_processor_time(cpu_seconds)
+        forget_refused_memory()
         call = Call(
             request=head["request"],
             emit=lambda event: line.send(FrameKind.EVENT, event),
@@ -68,10 +79,10 @@ def serve(line: Line, operations: Mapping[str, Operation], cpu_seconds: int) -> 
             line.send(FrameKind.FAILURE, describe(error))
 
 
-def describe(error: Exception) -> dict[str, Any]:
+def describe(error: Exception) -> Mapping[str, Any]:
     """Say what went wrong by code, or by the exception type's name; never in the exception's words."""
     if isinstance(error, MemoryError):
-        return {"code": ErrorCode.MEMORY_LIMIT, "permanent": True}
+        return _WANT_OF_MEMORY
     if isinstance(error, OSError) and error.errno == errno.EFBIG:
         error = _beyond_file_size()
     if isinstance(error, OSError) and error.errno in _NO_ROOM:

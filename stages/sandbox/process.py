@@ -57,8 +57,8 @@ class Death:
     def out_of_memory(self, limit_bytes: int) -> bool:
         """Whether want of memory ended it.
 
-        Native code aborts where Python raises; an abort of a process that has used most of its limit is
-        taken for that, any other for a crash.
+        Native code aborts where Python raises, and the child tells so where it can; another signal to a process
+        that has used most of its limit is taken for that, any other for a crash.
         """
         if self.exit_code == EXIT_OUT_OF_MEMORY:
             return True

@@ -1,12 +1,13 @@
 """Documents of every type through validate and extract, in real children with the real tools."""
 
+import zlib
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from schema.domain.errors import ErrorCode, PermanentError
-from schema.domain.limits import DocumentLimits
+from schema.domain.limits import DocumentLimits, LimitName
 from schema.domain.outcomes import Warning_
 from schema.domain.states import Lane
 from schema.wire.pages import ExtractedDocument
@@ -18,7 +19,9 @@ from tests.support.documents import (
     SENTENCE,
     billion_laughs,
     bomb,
+    deflated,
     docx,
+    filtered_pdf,
     ole,
     paragraph,
     pdf,
@@ -221,3 +224,21 @@ async def test_what_cannot_be_processed_fails_by_name(process, data, options, co
 
     assert caught.value.code is code
     assert (await process(SENTENCE.encode())).texts == [SENTENCE]
+
+
+@pytest.mark.parametrize(
+    ("content", "filters"),
+    [
+        (deflated(b" ", 3000 * MIB), ("FlateDecode",)),
+        # One request for four times of what there is, refused while less than half of the limit is in use.
+        (deflated(b"z", 190 * MIB), ("FlateDecode", "ASCII85Decode")),
+    ],
+)
+async def test_a_page_that_inflates_beyond_the_memory_is_the_documents_failure(process, content, filters):
+    """P12: the parser's own abort is no crash worth another attempt, and the sender sees the limit."""
+    twice = filtered_pdf(zlib.compress(content, 9), "FlateDecode", *filters)
+    with pytest.raises(PermanentError) as caught:
+        await process(twice)
+
+    assert (caught.value.code, caught.value.limit_name) == (ErrorCode.MEMORY_LIMIT, LimitName.MEMORY_BYTES)
+    assert (caught.value.limit, caught.value.actual > 0) == (1024 * MIB, True)

@@ -218,6 +218,7 @@ async def test_a_child_that_died_between_calls_is_replaced(pool):
     [
         ("eat", {}),
         ("eat_and_abort", {"size": 2500 * MIB}),
+        ("ask_for_much_and_abort", {"size": 1024 * MIB}),
         ("feed_tools", {"size": 400 * MIB, "tools": 3}),
     ],
 )

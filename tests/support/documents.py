@@ -170,6 +170,47 @@ def billion_laughs() -> bytes:
     return repacked(docx(""), {"word/document.xml": main.encode()})
 
 
+def with_entity(*, size: int, uses: int) -> bytes:
+    """Make a DOCX whose main part uses one long entity again and again."""
+    entity = f'<!DOCTYPE d [<!ENTITY e "{"x" * size}">]>'
+    main = f'{entity}<w:document xmlns:w="{WORD}"><w:body>{paragraph("&e;" * uses)}</w:body></w:document>'
+    return repacked(docx(""), {"word/document.xml": main.encode()})
+
+
+def filtered_pdf(content: bytes, *filters: str) -> bytes:
+    """Make a PDF of one page whose content goes through filters, the first of them first, when it is read."""
+    names = "".join(f"/{name}" for name in filters)
+    return plain_pdf(
+        "<</Type/Catalog/Pages 2 0 R>>",
+        "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents 4 0 R/Resources<<>>>>",
+        stream(f"/Filter[{names}]", content),
+    )
+
+
+def plain_pdf(*objects: str | bytes) -> bytes:
+    """Make a PDF of these objects, numbered from 1; the first is the catalogue."""
+    whole, places = bytearray(b"%PDF-1.7\n"), []
+    for number, item in enumerate(objects, 1):
+        places.append(len(whole))
+        whole += b"%d 0 obj\n%b\nendobj\n" % (number, item.encode() if isinstance(item, str) else item)
+    table = "".join(f"{place:010} 00000 n \n" for place in places)
+    size, begins = len(objects) + 1, len(whole)
+    whole += f"xref\n0 {size}\n0000000000 65535 f \n{table}trailer<</Size {size}/Root 1 0 R>>\n".encode()
+    return bytes(whole) + f"startxref\n{begins}\n%%EOF".encode()
+
+
+def stream(entries: str, data: bytes) -> bytes:
+    """Return a stream object."""
+    return b"<<%b/Length %d>>stream\n%b\nendstream" % (entries.encode(), len(data), data)
+
+
+def deflated(byte: bytes, size: int) -> bytes:
+    """Return one byte repeated, deflated without ever being in memory."""
+    packer, block = zlib.compressobj(9), byte * (1 << 20)
+    return b"".join([*(packer.compress(block) for _ in range(size >> 20)), packer.flush()])
+
+
 def ole(*, locked: bool) -> bytes:
     """Make the head of an OLE file, with or without the stream that keeps a locked document."""
     name = "EncryptedPackage" if locked else "WordDocument"

@@ -1,5 +1,6 @@
 """What a child under test can be asked to do: behave, and misbehave in every way a parser may."""
 
+import ctypes
 import errno
 import os
 import signal
@@ -76,6 +77,14 @@ def eat_and_abort(call):
     held = bytearray(call.request["size"])
     held[::4096] = b"x" * len(held[::4096])
     os.abort()
+
+
+def ask_for_much_and_abort(call):
+    """Have one large request refused while little is in use, then abort as native code does."""
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+    if libc.malloc(ctypes.c_size_t(call.request["size"])) is None:
+        libc.abort()
 
 
 def feed_tools(call):
@@ -188,6 +197,7 @@ OPERATIONS = {
         die,
         eat,
         eat_and_abort,
+        ask_for_much_and_abort,
         feed_tools,
         fail,
         stumble,

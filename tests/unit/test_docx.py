@@ -7,7 +7,7 @@ import docx as python_docx
 import pytest
 
 from schema.domain.errors import ErrorCode, PermanentError
-from schema.domain.limits import DocumentLimits
+from schema.domain.limits import DocumentLimits, LimitName
 from schema.wire.results import PageSource
 from stages.adapters.docx import DocxReader
 from stages.adapters.numbering import figure
@@ -24,6 +24,7 @@ from tests.support.documents import (
     pdf,
     repacked,
     table,
+    with_entity,
 )
 
 MIB = 1 << 20
@@ -286,6 +287,8 @@ def test_a_document_with_macros_is_a_document():
         (docx(paragraph("x"), {"footnotes": "<a>" * 11 + "</a>" * 11}), {"max_depth": 10}, ErrorCode.ARCHIVE_BOMB),
         (docx(paragraph("x" * 11_000_000)), {"max_ratio": 10_000}, ErrorCode.ARCHIVE_BOMB),
         (billion_laughs(), {}, ErrorCode.ARCHIVE_BOMB),
+        (with_entity(size=50_000, uses=5_000), {}, ErrorCode.ARCHIVE_BOMB),
+        (with_entity(size=50_000, uses=100), {}, ErrorCode.CORRUPT_DOCUMENT),
         (pdf("not a zip"), {}, ErrorCode.CORRUPT_DOCUMENT),
         (repacked(docx(paragraph("x")), {}, zipfile.ZIP_BZIP2), {}, ErrorCode.CORRUPT_DOCUMENT),
         (repacked(docx(paragraph("x")), {}, zipfile.ZIP_LZMA), {}, ErrorCode.CORRUPT_DOCUMENT),
@@ -304,6 +307,8 @@ def test_a_file_that_is_no_document_or_a_bomb_is_refused_by_name(data, limits, c
         _read(data, **limits)
 
     assert caught.value.code is code
+    if code is ErrorCode.ARCHIVE_BOMB:
+        assert caught.value.actual > caught.value.limit
     if caught.value.limit_name is not None:
         assert caught.value.actual > caught.value.limit == getattr(DocumentLimits(**limits), caught.value.limit_name)
 
@@ -317,6 +322,15 @@ def test_an_archive_with_a_password_needs_a_password():
         _read(bytes(data))
 
     assert caught.value.code is ErrorCode.PASSWORD_REQUIRED
+
+
+@pytest.mark.parametrize("data", [billion_laughs(), with_entity(size=50_000, uses=5_000)])
+def test_entities_that_expand_name_the_ratio(data):
+    """The sender sees which limit it was, though nothing was ever written out."""
+    with pytest.raises(PermanentError) as caught:
+        _read(data)
+
+    assert caught.value.limit_name is LimitName.RATIO
 
 
 @pytest.mark.parametrize("lost", [50, 300])
