@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from schema.db import stage_runs, workers
-from schema.db.engine import Database
+from schema.db.engine import Database, is_unavailable
 from schema.domain.runs import Claim
 from schema.domain.states import Stage
 from schema.runtime.clock import Clock
@@ -178,12 +178,24 @@ class Liveness:
                 end.cancel()
 
     async def _until_unseen(self, database: Database) -> None:
-        """Look now and then from a second session, until the lock is not held any more."""
+        """Look now and then from a second session, until the lock is not held any more.
+
+        A look without an answer says nothing about the lock. Nothing is claimed until the next one; but to give the
+        lock up would hand over all that is being worked on, for a database that only stalled.
+        """
         seen = True
         while seen:
             await asyncio.sleep(LOOK_SECONDS)
-            async with database.transaction() as conn:
-                seen = await workers.lock_is_seen(conn, self.worker_id)
+            try:
+                async with database.transaction() as conn:
+                    seen = await workers.lock_is_seen(conn, self.worker_id)
+            except Exception as error:
+                if not is_unavailable(error):
+                    raise
+                log.warning("liveness_unanswered", exception_type=type(error).__name__)
+                self._tell(held=False)
+            else:
+                self._tell(held=seen)
 
     async def _say_how_alive(self, database: Database) -> bool:
         """Check from a second session that the lock is seen; behind a pooler only the lease is left."""

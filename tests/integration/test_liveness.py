@@ -110,6 +110,25 @@ async def test_a_lost_session_is_told_at_once_though_a_look_at_it_hangs(database
     assert not liveness.is_ready
 
 
+async def test_a_database_that_stalls_does_not_cost_the_lock(database, liveness, monkeypatch):
+    """Given up, the lock would hand over every run of the fleet, with a lost worker each, once the stall is over."""
+    answers, look = asyncio.Event(), workers.lock_is_seen
+
+    async def stalls(*asked):
+        if not answers.is_set():
+            raise TimeoutError
+        return await look(*asked)
+
+    before = await _session(database)
+    monkeypatch.setattr(workers, "lock_is_seen", stalls)
+    await asyncio.wait_for(liveness.lost(), 60)
+    assert not liveness.is_ready
+    answers.set()
+    await asyncio.wait_for(liveness.ready(), 60)
+
+    assert await _session(database) == before
+
+
 async def test_a_lock_that_could_not_be_taken_leaves_no_session_behind(database, liveness):
     """Each try would leave one more, and one of them might get the lock when nobody knows of it any more."""
     before = await _session(database)
