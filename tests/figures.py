@@ -2,6 +2,9 @@
 
 - kill to takeover: a worker is killed while it works; until another has claimed its run.
 - lost machine to takeover: no connection ends, so the lease has to run out, with the default settings.
+- cancel to silence: a scan is being recognized; from the 200 of its cancel until parser and tool are dead.
+- retries of one instant: a thousand attempts fail at once; the share of them that comes back, over the relay and the
+  ladder, in the busiest tenth of the window.
 - restart to flowing: from the moment a service is told to stop until a job submitted meanwhile is completed, the
   service's own stop and start included.
 
@@ -11,11 +14,14 @@ Figures of a busy machine are worse than those of an idle one; the load is print
 import argparse
 import asyncio
 import os
+import random
 import statistics
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -23,16 +29,31 @@ from alembic import command
 from rich.console import Console
 from rich.table import Table
 
+from schema.domain.backoff import RetryPolicy, retry_delay
+from schema.domain.decisions import RetryAfter
+from schema.domain.errors import ErrorCode
+from schema.domain.moves import of_outcome
+from schema.domain.outcomes import Transient
+from schema.domain.states import Lane
 from schema.migrations.__main__ import config
+from schema.wire.queues import lane_queue
 from tests.conftest import settings_for
+from tests.support.broker import inbox
+from tests.support.documents import scan
 from tests.support.eventually import eventually
 from tests.support.factories import rows
+from tests.support.families import group_at_work, members
+from tests.support.protocol import accepted_jobs, claim_all, write_all
 from tests.support.proxy import proxied
 from tests.support.services import Services, fresh_bucket, fresh_database, fresh_vhost, running_services
 from tests.support.system import System, running_system
 
 TEXT: Final = b"How long does it take?\n"
+SCANNED: Final = [f"Page {number} of a long scan, which nobody wants any more." for number in range(1, 21)]
 LOSS_SECONDS: Final = 300
+FAILURES: Final = 1000
+# The first retry comes after 10 to 20 s: a window long enough to see it filled evenly.
+LONG_WINDOW: Final = RetryPolicy(base=timedelta(seconds=10))
 _CLAIMS = "SELECT began_at FROM stage_attempt WHERE job_id = :id AND stage = 'extract' ORDER BY fencing_token"
 _NOW = "SELECT clock_timestamp() AS now"
 _PROVABLE = "SELECT now() - pg_postmaster_start_time() > interval '10 seconds' AS yes"
@@ -89,6 +110,41 @@ async def loss_to_takeover(system: System, _: Services) -> float:
         return await _seconds_to_second_claim(system, await system.submit(TEXT), lose)
 
 
+async def cancel_to_silence(system: System, _: Services) -> float:
+    """Cancel a job while a page of its scan is being recognized."""
+    reader = system.stages("reader", "extract")
+    await system.start(reader)
+    job_id = await system.submit(scan(*SCANNED))
+    group = await eventually(lambda: group_at_work(reader.pid, "tesseract"))
+    async with system.client() as client:
+        (await client.post(f"/v1/jobs/{job_id}/cancel")).raise_for_status()
+    told = time.monotonic()
+    await eventually(lambda: not members(group))
+    seconds = time.monotonic() - told
+    assert (await system.status(job_id))["status"] == "cancelled"
+    reader.close()
+    return seconds
+
+
+async def busiest_tenth(system: System, _: Services) -> float:
+    """Fail many attempts in one transaction, where nobody works off what comes back."""
+    system.processes["rest"].close()
+    claims = await claim_all(system.database, await accepted_jobs(system.database, FAILURES))
+    outcome = Transient(ErrorCode.STORAGE_UNAVAILABLE)
+    failed = [
+        of_outcome(one, outcome, RetryAfter(retry_delay(LONG_WINDOW, one.attempt, random.uniform))) for one in claims
+    ]
+    first = LONG_WINDOW.base.total_seconds()
+    async with inbox(system.environment["DOCSTAGE_AMQP_URL"], lane_queue(Lane.VALIDATE)) as box:
+        began = asyncio.get_running_loop().time()
+        await write_all(system.database, failed)
+        # Their first messages come as well.
+        await eventually(lambda: len(box.deliveries) == 2 * FAILURES)
+    arrived = [at - began for body, at in zip(box.bodies(), box.times, strict=True) if body["attempt"] == 2]
+    tenths = Counter(int((at - first) * 10 // first) for at in arrived)
+    return max(tenths.values()) / FAILURES
+
+
 async def _restart(system: System, stop: Callable[[], None], start: Callable[[], None]) -> float:
     """Restart a service under a running system; return the seconds until a job gets through again."""
     await system.start(system.stages("heir", "extract"))
@@ -120,14 +176,17 @@ async def database_restart(system: System, services: Services) -> float:
 MEASURES: Final[dict[str, tuple[Measure, int]]] = {
     "kill -> takeover": (kill_to_takeover, 20),
     "lost machine -> takeover": (loss_to_takeover, 3),
+    "cancel -> parser and tool dead": (cancel_to_silence, 20),
     "RabbitMQ restart -> flowing": (broker_restart, 3),
     "PostgreSQL restart -> flowing": (database_restart, 3),
+    # The last one: it leaves its jobs behind, and no worker for their stage.
+    "1,000 retries, busiest tenth of the window (share)": (busiest_tenth, 1),
 }
 
 
 def show(figures: dict[str, Sequence[float]]) -> None:
     """Print the figures as a table, with the machine's size and load."""
-    table = Table("what", "times", "median s", "worst s")
+    table = Table("what, in seconds", "times", "median", "worst")
     for name, seconds in figures.items():
         table.add_row(name, str(len(seconds)), f"{statistics.median(seconds):.3f}", f"{max(seconds):.3f}")
     load = " ".join(f"{one:.1f}" for one in os.getloadavg())
@@ -146,8 +205,10 @@ def _place(services: Services) -> Iterator[tuple[dict[str, str], Path]]:
         yield settings_for(services, url, amqp, bucket), Path(folder)
 
 
-async def measure_all(services: Services, environment: dict[str, str], folder: Path) -> dict[str, Sequence[float]]:
-    """Take every figure, as often as the table says."""
+async def measure_all(
+    services: Services, environment: dict[str, str], folder: Path, wanted: Sequence[str]
+) -> dict[str, Sequence[float]]:
+    """Take the figures that are wanted, each as often as the table says."""
     figures: dict[str, Sequence[float]] = {}
     async with running_system(environment, folder) as system:
         await system.start(
@@ -155,7 +216,8 @@ async def measure_all(services: Services, environment: dict[str, str], folder: P
             system.process("publisher", "publisher"),
             system.stages("rest", "validate", "normalize", "persist"),
         )
-        for name, (measure, times) in MEASURES.items():
+        for name in wanted:
+            measure, times = MEASURES[name]
             await eventually(lambda: _locks_are_proof(system))
             figures[name] = [await measure(system, services) for _ in range(times)]
             show({name: figures[name]})
@@ -170,10 +232,12 @@ async def _locks_are_proof(system: System) -> bool:
 
 def main() -> None:
     """Measure and print."""
-    argparse.ArgumentParser(prog="python -m tests.figures", description=__doc__).parse_args()
+    parser = argparse.ArgumentParser(prog="python -m tests.figures", description=__doc__)
+    parser.add_argument("--only", choices=MEASURES, action="append", help="one figure; may be given several times")
+    wanted = parser.parse_args().only or list(MEASURES)
     with running_services() as services, _place(services) as (environment, folder):
         command.upgrade(config(environment["DOCSTAGE_DATABASE_URL"]), "head")
-        show(asyncio.run(measure_all(services, environment, folder)))
+        show(asyncio.run(measure_all(services, environment, folder, wanted)))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from schema.domain.moves import LetterReason
 from schema.domain.states import JOB_TRANSITIONS, RUN_TRANSITIONS, AttemptOutcome, JobState, RunStatus, Stage
 from schema.migrations.__main__ import config
 from tests.support.eventually import eventually
+from tests.support.factories import accepted_job, rows
 from tests.support.services import Services, fresh_database
 
 
@@ -131,3 +132,18 @@ async def test_the_database_refuses_a_move_that_the_table_does_not_know(database
     with pytest.raises(DBAPIError, match="illegal move"):
         async with database.transaction() as conn:
             await conn.exec_driver_sql("UPDATE job SET state = 'validating', finished_at = NULL")
+
+
+async def test_the_database_refuses_a_token_that_goes_down(database):
+    """An owner of long ago would be met by its own number again, and could write."""
+    job = await accepted_job(database)
+    async with database.transaction() as conn:
+        await conn.exec_driver_sql("UPDATE stage_run SET fencing_token = 3")
+
+    with pytest.raises(DBAPIError, match="never goes down"):
+        async with database.transaction() as conn:
+            await conn.exec_driver_sql("UPDATE stage_run SET fencing_token = 2")
+
+    assert await rows(database, "SELECT fencing_token FROM stage_run WHERE job_id = :id", id=job.id) == [
+        {"fencing_token": 3}
+    ]

@@ -259,6 +259,26 @@ async def test_a_message_issued_again_is_not_turned_away_for_a_copy_that_may_be_
     assert kept == [True]
 
 
+@pytest.mark.parametrize("takes_over", [False, True])
+async def test_every_claim_forgets_the_copy_that_waited(database, job, takes_over):
+    """It waited for an owner or a time that is past; a copy that comes now must not be sent away for its sake."""
+    (lost,) = await claim_all(database, [job])
+    if not takes_over:
+        await write(database, decided(lost, STORAGE))
+    async with database.transaction() as conn:
+        run = (await stage_runs.read_current(conn, [job.id]))[job.id]
+        assert await deferrals.defer(conn, [Deferral(run, new_id(), SECOND, 1)]) == [True]
+    await change(database, "UPDATE stage_run SET next_attempt_at = now() WHERE status = 'retrying'")
+
+    if takes_over:
+        async with database.transaction() as conn:
+            assert await stage_runs.take_over(conn, [run], worker_id=2, lease=LEASE) != [None]
+    else:
+        assert len(await claim_all(database, [job], attempt=2)) == 1
+
+    assert (await _run(database, job))["deferred_event"] is None
+
+
 # Liveness.
 
 
@@ -289,19 +309,49 @@ async def test_a_claim_is_not_renewed_beyond_its_limit_though_its_handler_lives(
             assert await eventually(lambda: _lease_is_over(database), seconds=SOON)
 
 
-async def test_who_does_not_hold_its_lock_does_not_claim(database, job):
+@pytest.mark.parametrize("takes_over", [False, True])
+async def test_who_does_not_hold_its_lock_does_not_claim(database, job, takes_over, monkeypatch):
     """A worker that others take for dead would work on what they are taking from it."""
     liveness = Liveness(database.url, stages=list(Stage), lease=LEASE, clock=SystemClock())
     ledger = Ledger(database, liveness, Quiet(), lease=LEASE)
-    claiming = asyncio.create_task(ledger.claim(job.message()))
-    assert await ledger.read(job.id, Stage.VALIDATE) is not None
+    if takes_over:
+        await claim_all(database, [job])
+    before = await _run(database, job)
+    waits, ready = asyncio.Event(), liveness.ready
+
+    async def tells_that_it_waits():
+        waits.set()
+        await ready()
+
+    monkeypatch.setattr(liveness, "ready", tells_that_it_waits)
+    asked = ledger.take_over(await current(database, job.id)) if takes_over else ledger.claim(job.message())
+    claiming, waiting = asyncio.create_task(asked), asyncio.create_task(waits.wait())
+    await asyncio.wait([claiming, waiting], timeout=SOON, return_when=asyncio.FIRST_COMPLETED)
     assert not claiming.done()
-    assert (await _run(database, job))["status"] == "ready"
+    assert await _run(database, job) == before
 
     liveness.start()
 
     assert await claiming is not None
     await liveness.stop()
+
+
+@pytest.mark.parametrize("moved", ["taken over", "retrying"])
+async def test_a_heartbeat_renews_by_token_and_only_what_runs(database, job, moved):
+    """A heart that beats on for a claim of the past must not keep the successor's lease alive, who may be dead."""
+    (late,) = await claim_all(database, [job])
+    if moved == "retrying":
+        await write(database, decided(late, STORAGE))
+    else:
+        run = await current(database, job.id)
+        async with database.transaction() as conn:
+            await stage_runs.take_over(conn, [run], worker_id=2, lease=LEASE)
+    before = await _run(database, job)
+
+    async with database.transaction() as conn:
+        await stage_runs.renew(conn, [late], lease=2 * LEASE)
+
+    assert await _run(database, job) == before
 
 
 # The fence.
@@ -481,6 +531,25 @@ async def test_one_bad_output_in_a_batch_is_unknown_and_its_neighbours_are_compl
     assert set(ended.values()) == {("completed", None)}
     assert max(len(ids) for ids in _batches(statements)) > 1
     assert len(attempts) == len(crowd)
+
+
+async def test_an_output_with_a_number_that_json_has_not_never_enters_a_batch(database, owner):
+    """What is known to be refused is not tried: the neighbours' batch is not split for it."""
+    crowd = await accepted_jobs(database, 5)
+    bad = crowd[2]
+    owner.stub.gate.clear()
+    owner.stub.answer = lambda work: Completed({"share": float("nan")} if work.job_id == bad.id else {})
+    claimed = [await owner.admit(job.message()) for job in crowd]
+    working = [asyncio.create_task(owner.runner.work(one)) for one in claimed]
+    await eventually(lambda: len(owner.stub.begun) == len(crowd))
+
+    with caught(database.engine) as statements:
+        owner.stub.gate.set()
+        await asyncio.gather(*working)
+
+    (attempt,) = await rows(database, "SELECT * FROM stage_attempt WHERE job_id = :id", id=bad.id)
+    assert (attempt["outcome"], attempt["code"]) == ("unknown", "invalid_output")
+    assert max(len(ids) for ids in _batches(statements)) > 1
 
 
 def _batches(statements: list[Any]) -> list[list[str]]:
