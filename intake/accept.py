@@ -124,7 +124,7 @@ class Desk:
     async def _replay(self, submission: Submission, made: Replayed) -> Accepted:
         """Answer a repeated request with its job, after seeing that it is the same; nothing is stored."""
         upload, digest = self._upload(submission), sha256()
-        async with self.admission.slot(), aclosing(upload.pieces()) as pieces:
+        async with self.admission.slot(submission.tenant_id), aclosing(upload.pieces()) as pieces:
             async for piece in pieces:
                 digest.update(piece)
         if upload.form.wishes().fingerprint(digest.hexdigest()) != made.fingerprint:
@@ -138,7 +138,11 @@ class Desk:
     async def _accept(self, submission: Submission, reservation: Reservation | None) -> Accepted:
         """Store the bytes, then commit the job."""
         job_id, upload, small = new_id(), self._upload(submission), SmallCopy()
-        async with self.admission.slot(), aclosing(upload.pieces()) as pieces, aclosing(small.of(pieces)) as copied:
+        async with (
+            self.admission.slot(submission.tenant_id),
+            aclosing(upload.pieces()) as pieces,
+            aclosing(small.of(pieces)) as copied,
+        ):
             stored = await self.blobs.put_stream(document_key(job_id), copied)
         hit(Point.OBJECT_STORED)
         wishes = upload.form.wishes()

@@ -5,9 +5,9 @@ so that a burst between two looks does not slip through.
 """
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 from uuid import UUID
 
@@ -29,13 +29,23 @@ SLOT_WAIT_SECONDS: Final = 10.0
 class Admission:
     """Says yes or no, and when to ask again."""
 
-    def __init__(self, database: Database, clock: Clock, *, max_backlog: int, max_tenant_jobs: int, slots: int) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        *,
+        max_backlog: int,
+        max_tenant_jobs: int,
+        slots: int,
+        tenant_slots: int,
+    ) -> None:
         """Begin without having measured."""
         self.max_backlog = max_backlog
         self.max_tenant_jobs = max_tenant_jobs
         self._database = database
         self._clock = clock
         self._slots = asyncio.Semaphore(slots)
+        self._tenant_slots = defaultdict[UUID, asyncio.Semaphore](lambda: asyncio.Semaphore(tenant_slots))
         self._measuring = asyncio.Lock()
         self._backlog = Backlog({}, 0.0)
         self._fresh_until = float("-inf")
@@ -70,22 +80,23 @@ class Admission:
         return min(LONGEST_POLL_SECONDS, total / self._backlog.rate) if self._backlog.rate else 1.0
 
     @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
+    async def slot(self, tenant_id: UUID) -> AsyncIterator[None]:
         """Hold one of the places for uploads, which bound the memory of all of them together.
+
+        One tenant does not get them all: its slow uploads must not shut the others out.
 
         Raises:
             Problem: ``overloaded``, when none comes free in time.
         """
-        try:
-            async with asyncio.timeout(SLOT_WAIT_SECONDS):
-                await self._slots.acquire()
-        except TimeoutError:
-            metrics.REFUSALS.labels(ProblemCode.OVERLOADED).inc()
-            raise Problem(ProblemCode.OVERLOADED, "All places for uploads are taken.", retry_after=1) from None
-        try:
+        async with AsyncExitStack() as held:
+            try:
+                async with asyncio.timeout(SLOT_WAIT_SECONDS):
+                    await held.enter_async_context(self._tenant_slots[tenant_id])
+                    await held.enter_async_context(self._slots)
+            except TimeoutError:
+                metrics.REFUSALS.labels(ProblemCode.OVERLOADED).inc()
+                raise Problem(ProblemCode.OVERLOADED, "All places for uploads are taken.", retry_after=1) from None
             yield
-        finally:
-            self._slots.release()
 
     async def _measure(self) -> None:
         """Look at the database unless the last look is fresh; one at a time, the others wait for its answer."""

@@ -66,6 +66,7 @@ async def opened(settings: IntakeSettings) -> AsyncIterator[Services]:
             max_backlog=settings.max_backlog,
             max_tenant_jobs=settings.max_tenant_jobs,
             slots=settings.max_uploads,
+            tenant_slots=settings.max_tenant_uploads,
         )
         acceptance = acceptance_of(settings)
         desk = Desk(database, blobs, waker, admission, reservations_of(database, settings), acceptance)

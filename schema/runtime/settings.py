@@ -368,6 +368,9 @@ class IntakeSettings(DatabaseSettings, BrokerSettings, StoreSettings, LimitSetti
     max_uploads: int = Field(
         64, ge=1, description="Uploads read at once, each in up to 24 MiB of memory; others wait, then get 503."
     )
+    max_tenant_uploads: int = Field(
+        32, ge=1, description="Of those, how many of one tenant; fewer, so that its slow ones leave room for others."
+    )
     upload_silence_seconds: float = Field(30, gt=0, description="An upload that brings no byte for this long ends.")
     max_wait_seconds: int = Field(60, ge=0, description="Longest time `?wait=` may hold a request.")
     languages: str = Field(
