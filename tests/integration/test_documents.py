@@ -1,8 +1,8 @@
 """Documents of every type through validate and extract, in real children with the real tools."""
 
 import zlib
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -10,11 +10,8 @@ from schema.domain.errors import ErrorCode, PermanentError
 from schema.domain.limits import DocumentLimits, LimitName
 from schema.domain.outcomes import Warning_
 from schema.domain.states import Lane
-from schema.wire.pages import ExtractedDocument
-from stages.extract import ExtractStage
 from stages.sandbox.pool import Sandbox
-from stages.sandbox.settings import INLINE_BYTES, Budget, SandboxSettings
-from stages.validate import ValidateStage
+from stages.sandbox.settings import INLINE_BYTES, SandboxSettings
 from tests.support.documents import (
     SENTENCE,
     billion_laughs,
@@ -32,12 +29,11 @@ from tests.support.documents import (
     scan,
     tiff,
 )
-from tests.support.parsers import MemoryCheckpoint, MemoryDocuments, work_on
+from tests.support.parsers import MemoryCheckpoint
+from tests.support.passage import passed
 
 SAMPLES = Path(__file__).parents[2] / "deploy" / "samples"
 MIB = 1 << 20
-BUDGET = Budget(total_seconds=150, silence_seconds=150)
-SMALL = DocumentLimits(max_pages=20)
 TURNED = picture("\n".join([SENTENCE] * 12)).rotate(180)
 
 
@@ -54,25 +50,7 @@ async def sandbox(tmp_path_factory):
 @pytest.fixture
 def process(sandbox):
     """Take a document through both stages."""
-
-    async def run(data, *, limits=SMALL, checkpoint=None, **work):
-        documents = MemoryDocuments({"document": data})
-        validated = await ValidateStage(documents, sandbox, limits, BUDGET).run(
-            work_on(data, **work), MemoryCheckpoint()
-        )
-        extracted = await ExtractStage(documents, sandbox, limits, BUDGET).run(
-            work_on(data, inputs={"validate": validated.output}, **work), checkpoint or MemoryCheckpoint()
-        )
-        document = ExtractedDocument.model_validate(extracted.output)
-        return SimpleNamespace(
-            validated=validated,
-            extracted=extracted,
-            pages=document.pages,
-            attachments=document.attachments,
-            texts=[" ".join(page.text.split()) for page in document.pages],
-        )
-
-    return run
+    return partial(passed, sandbox)
 
 
 @pytest.mark.parametrize(

@@ -75,13 +75,13 @@ class MemoryCheckpoint:
         self.kept.append(page.number)
 
 
-def work_on(data: bytes, *, declared: str | None = None, inputs=None, **options: Any) -> Work:
+def work_on(data: bytes, *, declared: str | None = None, inputs=None, kind=Kind.TEXT, **options: Any) -> Work:
     """Return a claim of a job whose document is ``data``, stored under the key ``document``."""
     media_type = sniff(data[:4096]) or MediaType.TEXT
     return Work(
         job_id=UUID(int=1),
         attempt=1,
-        kind=Kind.TEXT,
+        kind=kind,
         options=JobOptions(**options),
         document=StoredDocument("document", len(data), "", declared, media_type),
         inputs=inputs or {},
