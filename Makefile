@@ -50,8 +50,8 @@ test: setup ## all tests: unit, integration, faults, e2e; WORKERS=n files at onc
 bench: setup ## measure throughput and latency
 	$(BIN)/python -m tests.bench
 
-figures: setup ## measure how long a job waits when a worker, a machine or a service dies
-	$(BIN)/python -m tests.figures
+figures: setup ## [ONLY="name"]: measure how long jobs wait when something dies, parsers outlive a cancel, retries spread
+	$(BIN)/python -m tests.figures $(if $(ONLY),--only "$(ONLY)")
 
 soak: setup ## MINUTES=n [SEED=n] [CLIENTS=n] [OUT=FILE]: break everything under load, then account for every job
 	$(BIN)/python -m tests.soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) \
