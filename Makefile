@@ -7,7 +7,7 @@ COMPILE = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-has
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help run stop demo status logs env setup venv check test bench figures soak eval docs lock clean
+.PHONY: help run stop demo status logs env setup venv check test bench redrives figures soak eval docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ test: setup ## all tests: unit, integration, faults, e2e; WORKERS=n files at onc
 
 bench: setup ## measure throughput and latency
 	$(BIN)/python -m tests.bench
+
+redrives: setup ## measure ten thousand dead letters: how soon listed, and what bringing them back costs fresh jobs
+	$(BIN)/python -m tests.redrive_bench $(if $(LETTERS),--letters $(LETTERS)) $(if $(RATE),--rate $(RATE))
 
 figures: setup ## [ONLY="name"]: measure how long jobs wait when something dies, parsers outlive a cancel, retries spread
 	$(BIN)/python -m tests.figures $(if $(ONLY),--only "$(ONLY)")

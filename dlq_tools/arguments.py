@@ -107,7 +107,16 @@ def _filters(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--job", type=UUID, metavar="ID")
     parser.add_argument("--id", type=UUID, action="append", metavar="ID", help="a letter; may be given several times")
     parser.add_argument("--older-than", type=duration, metavar="AGE", help="such as 15m, 2h or 7d")
-    parser.add_argument("--limit", type=count, default=1000, help="letters at most (default: %(default)s)")
+
+
+def _page(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--limit", type=count, default=100, metavar="N", help="letters at most (%(default)s)")
+
+
+def _limit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--limit", type=count, metavar="N", help="letters at most, the oldest (default: all that match)"
+    )
 
 
 def _state(parser: argparse.ArgumentParser) -> None:
@@ -120,7 +129,7 @@ def _letters(parser: argparse.ArgumentParser) -> None:
 
 
 def _one(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("letter", type=UUID, help="the letter's id")
+    parser.add_argument("id", type=UUID, help="the letter's id, or that of its job")
 
 
 def _action(parser: argparse.ArgumentParser) -> None:
@@ -147,11 +156,11 @@ def _operator() -> str:
 
 
 _COMMANDS = (
-    ("list", "Count open letters by stage and code, or show each.", (_filters, _state, _letters)),
+    ("list", "Count open letters by stage and code, or show each.", (_filters, _state, _page, _letters)),
     ("show", "Show one letter with its job's attempts and events; never content.", (_one,)),
-    ("redrive", "Bring letters back: the job goes on at the stage that failed.", (_filters, _action, _pace)),
-    ("discard", "Close letters for good; their jobs stay failed.", (_filters, _action)),
-    ("export", "Write letters as JSON lines.", (_filters, _state)),
+    ("redrive", "Bring letters back: the job goes on at the stage that failed.", (_filters, _limit, _action, _pace)),
+    ("discard", "Close letters for good; their jobs stay failed.", (_filters, _limit, _action)),
+    ("export", "Write letters as JSON lines.", (_filters, _limit, _state)),
     ("stats", "Count letters by state, stage and code.", ()),
     ("reconcile", "Make the dead-letter queue say what the rows say.", ()),
     ("topology", "Declare exchanges, queues and bindings.", ()),

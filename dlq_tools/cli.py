@@ -2,7 +2,11 @@
 
 import argparse
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Final
 
@@ -10,7 +14,7 @@ from dlq_tools import report
 from dlq_tools.arguments import letter_filter, parse
 from dlq_tools.redrive import BulkRedrive, Ending, Plan
 from schema.db import dead_letters, job_records
-from schema.db.dead_letters import Letter, LetterFilter, LetterState, Place
+from schema.db.dead_letters import Letter, LetterFilter, LetterState, Place, grouped
 from schema.db.engine import Database, is_unavailable
 from schema.db.wake import Waker
 from schema.runtime import failpoints, logs
@@ -24,8 +28,10 @@ OK: Final = 0
 NOTHING: Final = 1
 STOPPED: Final = 3
 UNAVAILABLE: Final = 4
+INTERRUPTED: Final = 130
 PAGE: Final = 500
 SHOWN: Final = 500
+_STATUSES: Final = {Ending.DONE: OK, Ending.INTERRUPTED: INTERRUPTED}
 
 
 class Tool:
@@ -54,7 +60,10 @@ class Tool:
         """Show groups of open letters, or the letters that a filter means."""
         wanted = letter_filter(arguments)
         if arguments.letters or wanted != LetterFilter():
-            report.show_letters(await self._letters(wanted, arguments.limit), as_lines=arguments.json)
+            letters = await self._letters(wanted, arguments.limit)
+            async with self._database.transaction() as conn:
+                matching = await dead_letters.count(conn, wanted)
+            report.show_letters(letters, of=matching, as_lines=arguments.json)
             return OK
         async with self._database.transaction() as conn:
             groups = await dead_letters.list_groups(conn)
@@ -64,9 +73,9 @@ class Tool:
     async def show(self, arguments: argparse.Namespace) -> int:
         """Show one letter, and what its job went through."""
         async with self._database.transaction() as conn:
-            letter = await dead_letters.find(conn, arguments.letter)
+            letter = await dead_letters.find(conn, arguments.id)
             if letter is None:
-                report.say("no such letter")
+                report.say("no letter and no job with letters has this id")
                 return NOTHING
             job_id = letter.job_id
             attempts = await job_records.attempts(conn, job_id=job_id, bound=SHOWN) if job_id else []
@@ -84,8 +93,6 @@ class Tool:
     async def redrive(self, arguments: argparse.Namespace) -> int:
         """Bring letters back, carefully."""
         letters = await self._letters(letter_filter(arguments), arguments.limit)
-        if arguments.dry_run or not letters:
-            return self._rehearse(letters, arguments)
         plan = Plan(
             by=arguments.by,
             reason=arguments.reason,
@@ -95,14 +102,26 @@ class Tool:
             patience=arguments.patience,
             wait=arguments.wait,
         )
-        bulk = BulkRedrive(database=self._database, clock=SystemClock(), plan=plan, redriven=self._waker.wake)
-        ending = await bulk.run(letters)
+        if letters:
+            report.say_plan(plan, len(letters))
+        if arguments.dry_run or not letters:
+            return self._rehearse(letters, arguments)
+        clock = SystemClock()
+        bulk = BulkRedrive(
+            database=self._database,
+            clock=clock,
+            plan=plan,
+            redriven=self._waker.wake,
+            told=report.Ticker(clock, of=len(letters)),
+        )
+        with _interrupting(bulk):
+            ending = await bulk.run(letters)
         if arguments.json:
             report.emit(bulk.progress.told(ending, of=len(letters)))
         else:
             report.say_redrive(ending, bulk.progress, of=len(letters))
         await self._tidy()
-        return OK if ending is Ending.DONE else STOPPED
+        return _STATUSES.get(ending, STOPPED)
 
     async def discard(self, arguments: argparse.Namespace) -> int:
         """Close letters for good."""
@@ -155,13 +174,14 @@ class Tool:
         self._tell("Topology", {"declared": declared}, arguments)
         return OK
 
-    async def _letters(self, wanted: LetterFilter, limit: int) -> Sequence[Letter]:
-        """Read up to ``limit`` letters, page by page, before anything is done: what fails again must not come round."""
+    async def _letters(self, wanted: LetterFilter, limit: int | None) -> Sequence[Letter]:
+        """Read the letters, page by page, before anything is done: what fails again must not come round."""
         letters: list[Letter] = []
         after: Place | None = None
-        while len(letters) < limit:
+        while limit is None or len(letters) < limit:
+            size = PAGE if limit is None else min(PAGE, limit - len(letters))
             async with self._database.transaction() as conn:
-                page = await dead_letters.list_letters(conn, wanted, after=after, limit=min(PAGE, limit - len(letters)))
+                page = await dead_letters.list_letters(conn, wanted, after=after, limit=size)
             letters += page
             if len(page) < PAGE:
                 break
@@ -169,13 +189,12 @@ class Tool:
         return letters
 
     def _rehearse(self, letters: Sequence[Letter], arguments: argparse.Namespace) -> int:
-        """Say what would be done."""
-        if not letters:
-            report.say("no letter matches")
-            return NOTHING
-        report.show_letters(letters, as_lines=arguments.json)
-        if not arguments.json:
-            report.say(f"{len(letters)} letters; nothing was changed")
+        """Show what would be done."""
+        if arguments.json or not letters:
+            report.show_letters(letters, of=len(letters), as_lines=arguments.json)
+            return OK if letters else NOTHING
+        report.show_groups(grouped(letters), as_lines=False)
+        report.say(f"{len(letters)} letters; nothing was changed")
         return OK
 
     def _tell(self, title: str, told: Mapping[str, object], arguments: argparse.Namespace) -> None:
@@ -192,6 +211,28 @@ class Tool:
             report.console.print("the broker does not answer; the queue is put right later", style="yellow")
 
 
+@contextmanager
+def _interrupting(bulk: BulkRedrive) -> Iterator[None]:
+    """Let the first signal end a redrive in good order; the second is the usual death."""
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+
+    def usual() -> None:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+    def interrupt() -> None:
+        usual()
+        bulk.interrupt()
+
+    for number in numbers:
+        loop.add_signal_handler(number, interrupt)
+    try:
+        yield
+    finally:
+        usual()
+
+
 async def run(arguments: argparse.Namespace, settings: ToolSettings) -> int:
     """Run one command."""
     url = settings.database_url.get_secret_value()
@@ -205,9 +246,12 @@ async def run(arguments: argparse.Namespace, settings: ToolSettings) -> int:
     except MismatchError as error:
         report.say(f"{error.args[0]} exists with other arguments")
         return UNAVAILABLE
+    except BrokenPipeError:
+        # The reader, such as `head`, has seen enough; what is still buffered must not fail at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
     except Exception as error:
-        # A reader that went away, such as `head`, is an OSError too.
-        if isinstance(error, BrokenPipeError) or not is_unavailable(error):
+        if not is_unavailable(error):
             raise
         report.say("the database does not answer")
         return UNAVAILABLE
@@ -222,4 +266,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     settings = ToolSettings.load()
     failpoints.arm(settings.failpoints)
     logs.configure("dlq", "ERROR")
-    return asyncio.run(run(arguments, settings))
+    try:
+        return asyncio.run(run(arguments, settings))
+    except KeyboardInterrupt:
+        return INTERRUPTED

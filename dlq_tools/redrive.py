@@ -6,6 +6,7 @@ with those that are left.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -23,6 +24,8 @@ from schema.runtime.failpoints import Point
 POLL_SECONDS: Final = 0.5
 # A share of fewer outcomes than this says nothing.
 ENOUGH: Final = 5
+# What one transaction may hold locked, whatever the rate.
+BATCH: Final = 200
 
 
 class Ending(StrEnum):
@@ -32,6 +35,15 @@ class Ending(StrEnum):
     FAILED_AGAIN = "failed_again"
     CANARY_UNDECIDED = "canary_undecided"
     UNDECIDED = "undecided"
+    INTERRUPTED = "interrupted"
+
+
+class _Stopped(Exception):  # noqa: N818 - an ending, not an error
+    """The run ends here."""
+
+    def __init__(self, ending: Ending) -> None:
+        """Say why."""
+        self.ending = ending
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,53 +104,69 @@ class Progress:
 class BulkRedrive:
     """One run over a list of letters."""
 
-    def __init__(self, *, database: Database, clock: Clock, plan: Plan, redriven: Callable[[], None]) -> None:
-        """Keep the ports; ``redriven`` is called after each commit."""
+    def __init__(
+        self,
+        *,
+        database: Database,
+        clock: Clock,
+        plan: Plan,
+        redriven: Callable[[], None],
+        told: Callable[[Progress], None] = lambda _: None,
+    ) -> None:
+        """Keep the ports; ``redriven`` is called after each commit, ``told`` whenever more is known."""
         self._database = database
         self._clock = clock
         self._plan = plan
         self._redriven = redriven
+        self._told = told
+        self._interrupted = asyncio.Event()
         self.progress = Progress()
+
+    def interrupt(self) -> None:
+        """End the run after the transaction that is under way, so that the account of it stays true."""
+        self._interrupted.set()
 
     async def run(self, letters: Sequence[Letter]) -> Ending:
         """Redrive the letters in their order, as long as all is well."""
-        canary, rest = letters[: self._plan.canary], letters[self._plan.canary :]
-        if canary and rest:
-            await self._redrive(canary)
-            if not await self._settled(self._plan.patience):
-                return Ending.CANARY_UNDECIDED
-            if self.progress.failing_share > self._plan.stop_at:
-                return Ending.FAILED_AGAIN
-        else:
-            rest = letters
-        if not await self._release(rest):
-            return Ending.FAILED_AGAIN
-        return await self._conclude()
+        try:
+            await self._run(letters)
+        except _Stopped as stopped:
+            return stopped.ending
+        return Ending.DONE
 
-    async def _conclude(self) -> Ending:
-        """Wait for the outcomes that are still out, if that was asked for."""
-        if not self._plan.wait:
-            return Ending.DONE
-        if not await self._settled(self._plan.wait):
-            return Ending.UNDECIDED
-        return Ending.FAILED_AGAIN if self.progress.failing_share > self._plan.stop_at else Ending.DONE
+    async def _run(self, letters: Sequence[Letter]) -> None:
+        ahead = self._plan.canary if self._plan.canary < len(letters) else 0
+        if ahead:
+            await self._redrive(letters[:ahead])
+            await self._settle(self._plan.patience, otherwise=Ending.CANARY_UNDECIDED)
+        await self._release(letters[ahead:])
+        if self._plan.wait:
+            await self._settle(self._plan.wait, otherwise=Ending.UNDECIDED)
 
-    async def _release(self, letters: Sequence[Letter]) -> bool:
-        """Redrive at the rate, a second's worth at a time; ``False`` when too many fail again."""
-        size = max(1, round(self._plan.rate))
+    async def _release(self, letters: Sequence[Letter]) -> None:
+        """Redrive at the rate, a second's worth at a time, and stop when too many fail again."""
+        size = min(BATCH, max(1, round(self._plan.rate)))
         for start in range(0, len(letters), size):
             began = self._clock.monotonic()
             await self._redrive(letters[start : start + size])
             await self._look()
-            if self._failing():
-                return False
+            self._judge(enough=ENOUGH)
             if start + size < len(letters):
-                await asyncio.sleep(max(0.0, size / self._plan.rate - (self._clock.monotonic() - began)))
-        return True
+                await self._pause(size / self._plan.rate - (self._clock.monotonic() - began))
 
-    def _failing(self) -> bool:
+    def _judge(self, *, enough: int) -> None:
+        """Stop when too many of the outcomes are failures, if there are ``enough`` to say so."""
         known = self.progress.passed + self.progress.failed
-        return known >= ENOUGH and self.progress.failing_share > self._plan.stop_at
+        if known >= enough and self.progress.failing_share > self._plan.stop_at:
+            raise _Stopped(Ending.FAILED_AGAIN)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, unless the run is interrupted."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, seconds)):
+                await self._interrupted.wait()
+        if self._interrupted.is_set():
+            raise _Stopped(Ending.INTERRUPTED)
 
     async def _redrive(self, letters: Sequence[Letter]) -> None:
         """Redrive some letters in one transaction."""
@@ -152,15 +180,15 @@ class BulkRedrive:
             if answer is RedriveAnswer.REDRIVEN and letter.stage:
                 self.progress.watched.append(letter)
 
-    async def _settled(self, patience: timedelta) -> bool:
-        """Wait until every outcome is known; ``False`` when patience ends before."""
+    async def _settle(self, patience: timedelta, *, otherwise: Ending) -> None:
+        """Wait until every outcome is known; what is not known when patience ends has the ending ``otherwise``."""
         ends = self._clock.monotonic() + patience.total_seconds()
         while self.progress.watched:
             if self._clock.monotonic() > ends:
-                return False
-            await asyncio.sleep(POLL_SECONDS)
+                raise _Stopped(otherwise)
+            await self._pause(POLL_SECONDS)
             await self._look()
-        return True
+        self._judge(enough=1)
 
     async def _look(self) -> None:
         """See which of the redriven stages have ended meanwhile, and how."""
@@ -182,3 +210,4 @@ class BulkRedrive:
                 self.progress.passed += 1
             else:
                 self.progress.watched.append(letter)
+        self._told(self.progress)

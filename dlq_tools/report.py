@@ -2,9 +2,9 @@
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any, Final
 from uuid import UUID
@@ -13,19 +13,22 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from dlq_tools.redrive import Ending, Progress
+from dlq_tools.redrive import Ending, Plan, Progress
 from schema.db.dead_letters import Group, Letter
 from schema.db.redrives import RedriveAnswer
+from schema.runtime.clock import Clock
 
 NONE: Final = "-"
-# Wide enough that nothing is folded where nobody looks at a screen; ids have to survive being copied.
-PIPE_WIDTH: Final = 240
+# Whatever the screen's width: it folds a long line by itself, and ids survive being copied.
+WIDTH: Final = 240
+TICK_SECONDS: Final = 10.0
 
 _ENDINGS: Final = {
     Ending.DONE: "Done.",
     Ending.FAILED_AGAIN: "Stopped: too many of them failed again.",
     Ending.CANARY_UNDECIDED: "Stopped: it was not known in time what became of the first ones.",
     Ending.UNDECIDED: "All were brought back; it was not known in time what became of each.",
+    Ending.INTERRUPTED: "Interrupted; the same command goes on with what is left.",
 }
 _REFUSALS: Final = {
     RedriveAnswer.CLOSED: "somebody has closed the letter meanwhile",
@@ -34,7 +37,8 @@ _REFUSALS: Final = {
     RedriveAnswer.NOT_FAILED: "the job has ended otherwise",
 }
 
-console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
+console = Console(width=WIDTH)
+stderr = Console(stderr=True, width=WIDTH)
 
 
 def as_json(value: Any) -> str:  # noqa: ANN401 - anything with ids and times in it
@@ -52,6 +56,9 @@ def show_groups(groups: Sequence[Group], *, as_lines: bool) -> None:
     if as_lines:
         emit([asdict(group) for group in groups])
         return
+    if not groups:
+        say("no open letters")
+        return
     table = _table("Open dead letters", "stage", "code", "reason", "letters", "oldest", "newest")
     for group in groups:
         table.add_row(
@@ -65,15 +72,19 @@ def show_groups(groups: Sequence[Group], *, as_lines: bool) -> None:
     console.print(table)
 
 
-def show_letters(letters: Iterable[Letter], *, as_lines: bool) -> None:
-    """Print letters one by one."""
+def show_letters(letters: Sequence[Letter], *, of: int, as_lines: bool) -> None:
+    """Print letters one by one, and whether they are all ``of`` those that match."""
     if as_lines:
         emit([asdict(letter) for letter in letters])
         return
-    table = _table("Dead letters", "id", "stage", "code", "series", "attempts", "state", "since")
+    if not letters:
+        say("no letter matches")
+        return
+    table = _table("Dead letters", "id", "job", "stage", "code", "series", "attempts", "state", "since")
     for letter in letters:
         table.add_row(
             str(letter.id),
+            str(letter.job_id or NONE),
             letter.stage or NONE,
             letter.code,
             str(letter.series),
@@ -82,6 +93,8 @@ def show_letters(letters: Iterable[Letter], *, as_lines: bool) -> None:
             _time(letter.created_at),
         )
     console.print(table)
+    if of > len(letters):
+        say(f"the oldest {len(letters)} of {of} letters; --limit shows more")
 
 
 def show_records(title: str, records: Sequence[Mapping[str, Any]]) -> None:
@@ -94,6 +107,30 @@ def show_records(title: str, records: Sequence[Mapping[str, Any]]) -> None:
     console.print(table)
 
 
+def say_plan(plan: Plan, letters: int) -> None:
+    """Say how a bulk redrive will go."""
+    ahead = plan.canary if plan.canary < letters else 0
+    takes = timedelta(seconds=round((letters - ahead) / plan.rate))
+    first = f"{ahead} first, and once these have passed the other " if ahead else ""
+    tell(f"{letters} letters: {first}{letters - ahead} at {plan.rate:g} per second, which takes {takes}")
+
+
+class Ticker:
+    """Says from time to time how far a bulk redrive is."""
+
+    def __init__(self, clock: Clock, *, of: int) -> None:
+        """Count ``of`` so many letters."""
+        self._clock = clock
+        self._of = of
+        self._due = clock.monotonic() + TICK_SECONDS
+
+    def __call__(self, progress: Progress) -> None:
+        """Say it, if nothing was said for a while."""
+        if self._clock.monotonic() >= self._due:
+            self._due = self._clock.monotonic() + TICK_SECONDS
+            tell(f"{progress.redriven} of {self._of} brought back; {_known(progress)}")
+
+
 def say_redrive(ending: Ending, progress: Progress, *, of: int) -> None:
     """Say what a bulk redrive did with ``of`` letters, and why it ended."""
     say(f"{progress.redriven} of {of} letters brought back")
@@ -102,13 +139,22 @@ def say_redrive(ending: Ending, progress: Progress, *, of: int) -> None:
     if left := of - sum(progress.answers.values()):
         say(f"{left} left as they were")
     if progress.redriven:
-        say(f"so far {progress.passed} passed, {progress.failed} failed again, {len(progress.watched)} are under way")
+        say(f"so far {_known(progress)}")
     say(_ENDINGS[ending])
 
 
 def say(text: str) -> None:
     """Print one line for a person; a terminal's markup in it has no effect."""
     console.print(text, markup=False, highlight=False)
+
+
+def tell(text: str) -> None:
+    """Print one line that is no part of the answer."""
+    stderr.print(text, markup=False, highlight=False)
+
+
+def _known(progress: Progress) -> str:
+    return f"{progress.passed} passed, {progress.failed} failed again, {len(progress.watched)} are under way"
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -119,7 +165,7 @@ def _table(title: str, *columns: str) -> Table:
 
 
 def _time(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%d %H:%M:%S")
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def _cell(value: Any) -> str:  # noqa: ANN401 - a database value

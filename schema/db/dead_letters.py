@@ -1,14 +1,14 @@
 """Dead letters: each has a reason, a code, a state and a history, and every change of it says who, when and why."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, func, select, text, tuple_
+from sqlalchemy import ColumnElement, Row, func, or_, select, text, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from schema.db.tables import dead_letter
@@ -194,6 +194,14 @@ async def list_groups(conn: AsyncConnection) -> list[Group]:
     return [Group(**row) for row in rows.mappings()]
 
 
+def grouped(letters: Iterable[Letter]) -> list[Group]:
+    """Count letters, oldest first, by stage, code and reason."""
+    groups: dict[tuple[str | None, str, str], list[Letter]] = {}
+    for letter in letters:
+        groups.setdefault((letter.stage, letter.code, letter.reason), []).append(letter)
+    return [Group(*key, len(found), found[0].created_at, found[-1].created_at) for key, found in groups.items()]
+
+
 async def list_letters(
     conn: AsyncConnection, wanted: LetterFilter, *, after: Place | None = None, limit: int
 ) -> list[Letter]:
@@ -213,9 +221,11 @@ async def count(conn: AsyncConnection, wanted: LetterFilter) -> int:
     return (await conn.execute(statement)).scalar_one()
 
 
-async def find(conn: AsyncConnection, letter_id: UUID) -> Letter | None:
-    """Read one letter; ``None`` when there is none of this id."""
-    row = (await conn.execute(select(*_COLUMNS).where(dead_letter.c.id == letter_id))).one_or_none()
+async def find(conn: AsyncConnection, known_id: UUID) -> Letter | None:
+    """Read the letter of this id, or the latest of the job of this id; ``None`` when there is neither."""
+    columns = dead_letter.c
+    statement = select(*_COLUMNS).where(or_(columns.id == known_id, columns.job_id == known_id))
+    row = (await conn.execute(statement.order_by(columns.created_at.desc(), columns.id).limit(1))).one_or_none()
     return _letter(row) if row else None
 
 

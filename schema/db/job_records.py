@@ -44,7 +44,7 @@ class JobRecord:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """One claim and what came of it."""
+    """One claim and what came of it; the type of what nobody classified is the operator's, not the client's."""
 
     stage: str
     series: int
@@ -53,6 +53,7 @@ class AttemptRecord:
     ended_at: datetime | None
     outcome: str | None
     code: str | None
+    exception_type: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ WHERE j.id = ANY(CAST(:ids AS uuid[]))
 """)
 
 _ATTEMPTS = text("""
-SELECT stage, series, attempt, began_at, ended_at, outcome, code
+SELECT stage, series, attempt, began_at, ended_at, outcome, code, exception_type
 FROM stage_attempt WHERE job_id = :id ORDER BY began_at, fencing_token LIMIT :bound
 """)
 

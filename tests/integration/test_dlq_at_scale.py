@@ -1,12 +1,16 @@
 """Ten thousand dead letters: looked at by index, brought back at a rate, and finished although the tool was killed."""
 
 import asyncio
+import json
+import os
+import signal
 import sys
 from datetime import timedelta
 
 import pytest
 from sqlalchemy import text
 
+from dlq_tools.cli import INTERRUPTED
 from dlq_tools.redrive import BulkRedrive, Ending, Plan
 from schema.db import dead_letters
 from schema.db.dead_letters import LetterFilter, Place
@@ -97,6 +101,38 @@ async def test_a_tool_that_was_killed_goes_on_with_the_letters_that_are_left(dat
     assert await _count(database, "SELECT 1 FROM dead_letter WHERE state = 'redriven'") == 60
     assert {run["series"] for run in await rows(database, "SELECT series FROM stage_run")} == {2}
     assert await _count(database, "SELECT 1 FROM outbox_event WHERE kind = 'stage'") == 60
+
+
+async def test_a_tool_that_is_asked_to_end_says_how_far_it_went(database, environment):
+    """Ctrl-C is the operator's brake: it ends in good order and leaves a true account behind."""
+    await fill_letters(database, 60)
+    process = await _start_redrive(environment, "--rate", "5", "--json")
+    await eventually(lambda: _redriven(database, 5))
+    process.send_signal(signal.SIGINT)
+    told, _ = await process.communicate()
+
+    account = json.loads(told)
+    assert (process.returncode, account["ending"]) == (INTERRUPTED, "interrupted")
+    assert account["redriven"] == await _count(database, "SELECT 1 FROM dead_letter WHERE state = 'redriven'") < 60
+    assert account["left"] == 60 - account["redriven"]
+
+
+async def test_a_reader_that_has_seen_enough_is_no_error(database, environment):
+    """``docstage-dlq export | head`` is how one looks at ten thousand lines."""
+    await fill_letters(database, 1000)
+    reading, writing = os.pipe()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "dlq_tools", "export"),
+        cwd=ROOT,
+        env=environment,
+        stdout=writing,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    os.close(writing)
+    os.close(reading)
+    _, complaints = await process.communicate()
+
+    assert (process.returncode, complaints) == (0, b"")
 
 
 async def test_two_bulk_redrives_at_once_start_no_job_twice(database):

@@ -26,6 +26,7 @@ from schema.wire.queues import DLQ
 from tests.support.broker import publisher_settings, running, topology_session
 from tests.support.eventually import eventually
 from tests.support.factories import accepted_job, claim, rows, write
+from tests.support.letters import fill_letters
 
 BY = "op@host"
 LONG = timedelta(minutes=1)
@@ -188,17 +189,64 @@ async def test_list_groups_letters_and_filters_them(database, tool):
     assert json.loads(old) == []
 
 
-async def test_show_tells_the_attempts_and_events_of_a_letter(database, tool):
-    """What happened is one command away."""
-    await _dead(database)
+async def test_show_tells_the_attempts_and_events_of_a_letter_or_a_job(database, tool):
+    """What happened is one command away, whichever of the two ids is at hand."""
+    job = await _dead(database)
     (letter,) = await _letters(database)
+    async with database.transaction() as conn:
+        await conn.execute(text("UPDATE stage_attempt SET exception_type = 'ValueError'"))
 
     status, shown = await tool("show", str(letter.id), "--json")
 
     told = json.loads(shown)
     assert status == OK
-    assert [attempt["outcome"] for attempt in told["attempts"]] == ["transient"]
+    assert [(attempt["outcome"], attempt["exception_type"]) for attempt in told["attempts"]] == [
+        ("transient", "ValueError")
+    ]
     assert [event["type"] for event in told["events"]] == ["started", "failed"]
+    assert await tool("show", str(job.id), "--json") == (OK, shown)
+
+
+async def test_a_list_that_was_cut_says_so_and_an_empty_one_too(database, tool):
+    """A number at the end of a page is easily taken for the number of letters."""
+    assert (await tool("list"))[1] == "no open letters\n"
+    assert (await tool("list", "--letters"))[1] == "no letter matches\n"
+    await fill_letters(database, 101)
+
+    _, cut = await tool("list", "--letters")
+    _, whole = await tool("list", "--letters", "--limit", "101")
+
+    assert cut.endswith("the oldest 100 of 101 letters; --limit shows more\n")
+    assert "--limit" not in whole
+
+
+async def test_a_filter_means_every_letter_that_matches(database, tool):
+    """Whoever says --all is not told that a part of it was all."""
+    await fill_letters(database, 1001)
+
+    _, told = await tool("redrive", "--all", "--reason", "x", "--dry-run")
+    _, lines = await tool("export")
+    await tool("discard", "--all", "--reason", "x")
+
+    assert told.endswith("1001 letters; nothing was changed\n")
+    assert len(lines.splitlines()) == 1001
+    assert await _letters(database, LetterFilter()) == []
+
+
+async def test_an_interrupted_redrive_accounts_for_what_it_did(database):
+    """An operator who sees something odd stops at once, and has to know how far it went."""
+    await fill_letters(database, 5)
+    plan = Plan(by=BY, reason="x", rate=2, canary=0, stop_at=0.2, patience=LONG)
+    bulk = BulkRedrive(
+        database=database,
+        clock=SystemClock(),
+        plan=plan,
+        redriven=lambda: None,
+        told=lambda progress: bulk.interrupt() if progress.redriven == 4 else None,
+    )
+
+    assert await bulk.run(await _letters(database)) is Ending.INTERRUPTED
+    assert len(await _letters(database, LetterFilter(state=LetterState.REDRIVEN))) == bulk.progress.redriven == 4
 
 
 async def test_a_dry_run_changes_nothing_and_no_match_is_told_by_the_status(database, tool):
