@@ -1,4 +1,4 @@
-"""AMQP in, ack out: each delivery is acknowledged only after its outcome is committed."""
+"""A stage's deliveries: read, admitted, worked on; what cannot be read becomes a dead letter."""
 
 import asyncio
 import contextlib
@@ -13,8 +13,8 @@ from schema.db.wake import Waker
 from schema.domain.errors import ErrorCode
 from schema.domain.ids import new_id
 from schema.domain.states import Lane
-from schema.runtime import failpoints, metrics
-from schema.runtime.broker import BrokerSession, Consumer, Delivery
+from schema.runtime import failpoints
+from schema.runtime.broker import BrokerSession, Delivery
 from schema.runtime.failpoints import Point
 from schema.runtime.lifecycle import Health
 from schema.runtime.logs import get_logger
@@ -26,8 +26,9 @@ from schema.wire.messages import (
     UnreadableMessageError,
     decode,
 )
-from schema.wire.queues import lane_queue
+from schema.wire.queues import lane_queue, stage_of
 from stages.breaker import Breaker
+from stages.deliveries import WATCH_SECONDS, Deliveries
 from stages.lanes import LanePlan
 from stages.liveness import Liveness
 from stages.reception import Copy, Reception
@@ -35,7 +36,6 @@ from stages.runner import Runner
 
 log = get_logger()
 
-WATCH_SECONDS: Final = 5.0
 # A restart of the database within this time costs no session.
 UNABLE_SECONDS: Final = 5.0
 # How long a delivery is kept in hand during a pause: long enough to go on at once after a short one, and far below
@@ -79,23 +79,15 @@ class StageConsumer:
         health: Health,
     ) -> None:
         """Keep the ports; ``lanes`` says how much of each is taken on."""
-        self._settings = settings
-        self._lanes = lanes
+        self._name = f"docstage-stages-{'+'.join(lanes)}"
         self._liveness = liveness
         self._reception = reception
         self._runner = runner
         self._desk = desk
         self._breaker = breaker
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._session: BrokerSession | None = None
-        self._draining = False
-        self._consumers: list[Consumer] = []
-        health.checks += [self._missing, breaker.missing]
-
-    def _missing(self) -> list[str]:
-        """Name the lanes that the broker does not deliver to."""
-        active = {consumer.queue for consumer in self._consumers if consumer.registered and consumer.taking}
-        return [f"no consumer on {lane.value}" for lane in self._lanes if lane_queue(lane) not in active]
+        queues = {lane_queue(lane): plan.in_flight for lane, plan in lanes.items()}
+        self._deliveries = Deliveries(settings, queues, handle=self._handle, health=health)
+        health.checks.append(breaker.missing)
 
     async def run(self) -> None:
         """Consume until the session breaks, or claims can not be made; the caller starts it again with backoff.
@@ -107,22 +99,12 @@ class StageConsumer:
             BrokerUnavailableError: with a code that says what broke.
         """
         await self._liveness.ready()
-        if self._draining:
-            # A session that breaks while this process drains is not replaced: nothing more is to be taken.
-            await asyncio.Event().wait()
-        session = await BrokerSession.open(self._settings, f"docstage-stages-{'+'.join(self._lanes)}")
-        self._session = session
-        unable = asyncio.create_task(self._unable(session))
-        try:
-            for lane, plan in self._lanes.items():
-                consumer = await session.consume(lane_queue(lane), prefetch=plan.in_flight, on_delivery=self._take)
-                self._consumers.append(consumer)
-            log.info("consuming", count=len(self._consumers))
-            await session.watch(WATCH_SECONDS)
-        finally:
-            unable.cancel()
-            self._consumers.clear()
-            await session.close()
+        async with self._deliveries.session(self._name) as session:
+            unable = asyncio.create_task(self._unable(session))
+            try:
+                await session.watch(WATCH_SECONDS)
+            finally:
+                unable.cancel()
 
     async def _unable(self, session: BrokerSession) -> None:
         """End the session when this worker has been unable to claim for a while."""
@@ -137,41 +119,11 @@ class StageConsumer:
 
     async def drain(self, grace_seconds: float) -> None:
         """Take nothing more, finish what ends within the grace time, give back the rest."""
-        self._draining = True
-        for consumer in self._consumers:
-            await consumer.stop()
+        await self._deliveries.stop()
         await self._breaker.end()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=grace_seconds)
+        await self._deliveries.settled(grace_seconds)
         self._runner.release()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=RELEASE_SECONDS)
-
-    def _take(self, delivery: Delivery) -> None:
-        """Start on a delivery; ``prefetch`` bounds how many there are."""
-        session = self._session
-        if session is None:
-            return
-        task = asyncio.create_task(self._settle(session, delivery))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _settle(self, session: BrokerSession, delivery: Delivery) -> None:
-        """Handle a delivery, then acknowledge it.
-
-        One that could not be handled goes back to its queue: nothing was recorded, so it must come again.
-        """
-        try:
-            await self._handle(delivery)
-        except Exception as error:  # noqa: BLE001 - every delivery ends in an ack or goes back
-            log.warning("delivery_requeued", exception_type=type(error).__name__, queue=delivery.queue)
-            metrics.DELIVERIES.labels(stage=_stage_of(delivery.queue), outcome="requeued").inc()
-            # A pause, so that a database that is down is not asked as fast as the broker can redeliver.
-            await asyncio.sleep(1)
-            await session.requeue(delivery)
-            return
-        # A failed ack is normal: the delivery comes again, and its outcome is already recorded.
-        await session.ack(delivery)
+        await self._deliveries.settled(RELEASE_SECONDS)
 
     async def _handle(self, delivery: Delivery) -> None:
         try:
@@ -192,7 +144,7 @@ class StageConsumer:
 def _read(delivery: Delivery) -> StageMessage:
     """Read the body; a message in another stage's queue shows a producer's fault and is as good as unreadable."""
     message = decode(delivery.body)
-    if message.stage.value != _stage_of(delivery.queue):
+    if message.stage.value != stage_of(delivery.queue):
         raise UnreadableMessageError(ErrorCode.UNREADABLE_MESSAGE, message.job_id)
     return message
 
@@ -205,8 +157,3 @@ def _copy(delivery: Delivery) -> Copy:
     except ValueError:
         known = new_id()
     return Copy(known, deferrals if isinstance(deferrals, int) else 0)
-
-
-def _stage_of(queue: str) -> str:
-    """Return the stage that a queue feeds."""
-    return next((lane.stage.value for lane in Lane if lane_queue(lane) == queue), "")

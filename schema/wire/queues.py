@@ -84,6 +84,16 @@ def lane_queue(lane: Lane) -> str:
     return f"{PREFIX}.q.{lane.value}"
 
 
+def work_of(queue: str) -> str:
+    """Return what a queue of work is for: the lane that it feeds, or ``deliver``."""
+    return queue.removeprefix(f"{PREFIX}.q.")
+
+
+def stage_of(queue: str) -> str:
+    """Return the stage that a queue of work feeds, or ``deliver``."""
+    return work_of(queue).partition(".")[0]
+
+
 def delay_name(level: int) -> str:
     """Return the name of a ladder level's exchange and queue."""
     return f"{PREFIX}.delay.{level:02d}"

@@ -7,7 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schema.domain.states import Lane
-from schema.wire.queues import DELIVER, LEVELS, LONGEST, PARKING, UNIT, WORK, delay_name, lane_queue, route, topology
+from schema.wire.queues import (
+    DELIVER,
+    LEVELS,
+    LONGEST,
+    PARKING,
+    UNIT,
+    WORK,
+    delay_name,
+    lane_queue,
+    route,
+    stage_of,
+    topology,
+)
 
 
 def _matches(pattern, key):
@@ -90,3 +102,9 @@ def test_each_level_waits_twice_as_long_as_the_one_below():
     times = {queue.name: queue.arguments.get("x-message-ttl") for queue in topology().queues}
 
     assert [times[delay_name(level)] for level in range(LEVELS)] == [250 << level for level in range(LEVELS)]
+
+
+@pytest.mark.parametrize("lane", Lane)
+def test_a_queue_tells_the_stage_that_it_feeds(lane):
+    """A message in another stage's queue is a producer's fault, and is found by this."""
+    assert stage_of(lane_queue(lane)) == lane.stage.value
