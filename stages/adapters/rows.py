@@ -13,6 +13,8 @@ _SAME_LINE: Final = 0.5
 _PARAGRAPH_GAP: Final = 0.9
 _MIN_COLUMN_LINES: Final = 5
 _MIN_COLUMN_WIDTH: Final = 0.25
+# Where the gutter may be: about the middle of two columns, and behind the first of three.
+_SHARES: Final = (0.5, 0.48, 0.52, 0.45, 0.55, 0.42, 0.58, 0.33, 0.35, 0.31)
 # A piece that is shorter than this many times its height says little about the page's slant.
 _TELLING_LENGTH: Final = 5
 
@@ -62,6 +64,11 @@ def reading_order(pieces: Sequence[Piece]) -> list[list[int]]:
     return lines
 
 
+def gutter(pieces: Sequence[Piece]) -> float | None:
+    """Return the x of the white between two columns of running text that stand upright; ``None`` without columns."""
+    return _gutter([_Placed(0, *piece.corners[0], *piece.corners[2]) for piece in pieces]) if pieces else None
+
+
 def slant(pieces: Sequence[Piece]) -> float:
     """Return by which angle the lines rise or fall, in radians, as most long pieces have it."""
     angles = [
@@ -109,23 +116,23 @@ def _fits(row: Sequence[_Placed], piece: _Placed) -> bool:
 
 def _columns(pieces: Sequence[_Placed]) -> Iterator[list[_Placed]]:
     """Part text that is set in columns; what spans them, and everything else, stays together in its place."""
-    gutter = _gutter(pieces)
-    if gutter is None:
+    at = _gutter(pieces)
+    if at is None:
         yield list(pieces)
         return
-    spanning = sorted((each for each in pieces if each.left < gutter < each.right), key=lambda each: each.top)
-    rest = [each for each in pieces if not each.left < gutter < each.right]
+    spanning = sorted((each for each in pieces if each.left < at < each.right), key=lambda each: each.top)
+    rest = [each for each in pieces if not each.left < at < each.right]
     for low, high in pairwise([-math.inf, *(each.middle for each in spanning), math.inf]):
         inside = [each for each in rest if low <= each.middle < high]
         heading = [each for each in spanning if each.middle == low]
         if heading:
             yield heading
         for side in (
-            [each for each in inside if each.right <= gutter],
-            [each for each in inside if each.left >= gutter],
+            [each for each in inside if each.right <= at],
+            [each for each in inside if each.left >= at],
         ):
             if side:
-                yield side
+                yield from _columns(side)
 
 
 def _gutter(pieces: Sequence[_Placed]) -> float | None:
@@ -136,7 +143,7 @@ def _gutter(pieces: Sequence[_Placed]) -> float | None:
     left, right = min(each.left for each in pieces), max(each.right for each in pieces)
     width = right - left
     broad = [each for each in pieces if each.right - each.left >= width * _MIN_COLUMN_WIDTH]
-    for share in (0.5, 0.48, 0.52, 0.45, 0.55, 0.42, 0.58):
+    for share in _SHARES:
         at = left + width * share
         sides = ([each for each in broad if each.right <= at], [each for each in broad if each.left >= at])
         crossing = sum(each.left < at < each.right for each in pieces)

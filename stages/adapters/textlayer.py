@@ -15,6 +15,7 @@ import pypdfium2.raw as pdfium
 from schema.domain.errors import ErrorCode
 from schema.domain.limits import LimitName
 from stages.adapters.clean import clean
+from stages.adapters.columns import in_columns
 from stages.adapters.pages import PageError, Word
 
 Box = tuple[float, float, float, float]
@@ -83,7 +84,8 @@ def read_layer(page: pypdfium2.PdfPage, max_chars: int) -> TextLayer:
         if count > max_chars:
             raise PageError(ErrorCode.PAGE_TOO_LONG, limit=max_chars, actual=count, limit_name=LimitName.PAGE_CHARS)
         codes = [pdfium.FPDFText_GetUnicode(layer, index) for index in range(count)]
-        return TextLayer(_in_reading_order(_words(layer, codes, placement(page))))
+        words = _in_reading_order(_words(layer, codes, placement(page)))
+        return TextLayer(in_columns(words, _lines(words), page.get_size()))
 
 
 def placement(page: pypdfium2.PdfPage) -> Place:

@@ -1,14 +1,19 @@
-"""What is sent: every document as it is, and invoices with an electronic invoice inside once more without it."""
+"""What is sent: every document as it is, and some once more: invoices without their XML, texts for a summary."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 import pypdfium2
 import pypdfium2.raw
 
 from tests.evaluation.manifest import Entry
+
+# Prose is summed up; what must be recognized is not recognized twice for it.
+SINGLE: Final = frozenset({"invoice", "receipt", "hostile"})
+READ_AT_ONCE: Final = frozenset({"ok-text-layer", "ok-docx", "ok-text"})
 
 
 class Variant(StrEnum):
@@ -16,6 +21,7 @@ class Variant(StrEnum):
 
     AS_IT_IS = "as_it_is"
     WITHOUT_XML = "without_xml"
+    SUMMARY = "summary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,11 @@ class Case:
     path: Path
     variant: Variant
     group: str
+
+    @property
+    def job_kind(self) -> str:
+        """What is asked of the system."""
+        return "summary" if self.variant is Variant.SUMMARY else self.entry.job_kind
 
     @property
     def key(self) -> str:
@@ -41,6 +52,8 @@ def cases(entries: Iterable[Entry], folder: Path) -> list[Case]:
         found.append(Case(entry, entry.path, Variant.AS_IT_IS, _group(entry, carries_xml=stripped is not None)))
         if stripped is not None:
             found.append(Case(entry, stripped, Variant.WITHOUT_XML, "invoice without xml"))
+        if entry.reference is not None and entry.kind not in SINGLE and entry.expected in READ_AT_ONCE:
+            found.append(Case(entry, entry.path, Variant.SUMMARY, "summary"))
     return found
 
 

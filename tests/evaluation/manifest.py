@@ -39,6 +39,7 @@ class Entry:
     truth: Mapping[str, Any] = field(default_factory=dict)
     truth_checks: Mapping[str, bool] | None = None
     is_template: bool = False
+    language: str | None = None
 
     @property
     def part(self) -> Part:
@@ -77,6 +78,7 @@ def _entry(row: Mapping[str, Any], folder: Path) -> Entry:
         truth=row.get("truth") or {},
         truth_checks=row.get("truth_checks"),
         is_template=row.get("truth_source") == "template",
+        language=row.get("language"),
     )
 
 

@@ -11,9 +11,11 @@ from typing import Any, Final
 
 from intake.client.api import ApiClient, ApiError, Json
 from intake.client.submissions import FINISHED
+from stages.fields.language import detect_language
 from tests.evaluation import outcomes
 from tests.evaluation.cases import Case, Variant
-from tests.evaluation.fields import judge
+from tests.evaluation.fields import Verdict, judge
+from tests.evaluation.summaries import judge_summary
 from tests.evaluation.texts import score_text
 
 POLL_SECONDS: Final = 20
@@ -88,7 +90,7 @@ class Runner:
     async def _submit(self, case: Case) -> Json:
         return await self.client.submit(
             case.path,
-            {"kind": case.entry.job_kind, **self.options},
+            {"kind": case.job_kind, **self.options},
             idempotency_key=uuid.uuid4().hex,
             upload=(case.entry.filename, case.entry.content_type),
         )
@@ -143,19 +145,37 @@ def _take_result(record: Record, case: Case, result: Json) -> None:
     entry = case.entry
     record.outcome = outcomes.of_result(result)
     record.warnings = sorted({warning["code"] for warning in result["warnings"]})
+    if case.variant is Variant.SUMMARY:
+        texts = [page["text"] for page in result["pages"]]
+        record.fields = {name: each.value for name, each in judge_summary(result["summary"], texts).items()}
+        return
     if entry.reference is not None and case.variant is Variant.AS_IT_IS:
-        score = score_text(result["text"], entry.reference.read_text(encoding="utf-8"))
+        reference = entry.reference.read_text(encoding="utf-8")
+        score = score_text(result["text"], reference)
         record.text = score and {
             "words": score.words,
             "recall": round(score.recall, 4),
             "precision": round(score.precision, 4),
             "character_error": round(score.character_error, 4),
         }
+        record.fields |= judge_language(record, result["language"], entry.language or detect_language([reference]))
     section = result.get(entry.job_kind)
     if section is not None:
         verdicts = judge(entry, section, xml_counts=record.group == "invoice with xml")
-        record.fields = {name: verdict.value for name, verdict in verdicts.items()}
-        record.values = {name: _value(section.get(name)) for name in verdicts}
+        record.fields |= {name: verdict.value for name, verdict in verdicts.items()}
+        record.values |= {name: _value(section.get(name)) for name in verdicts}
+
+
+def judge_language(record: Record, found: str | None, true: str | None) -> dict[str, str]:
+    """Judge the language; where the reference tells none, any or none may be told."""
+    if true is None:
+        return {}
+    record.values["language"] = found
+    return {"language": (Verdict.MISSING if found is None else _right(is_right=found == true)).value}
+
+
+def _right(*, is_right: bool) -> Verdict:
+    return Verdict.RIGHT if is_right else Verdict.WRONG
 
 
 def _value(found: Any) -> Any:

@@ -15,7 +15,8 @@ from tests.evaluation.comparison import compare
 from tests.evaluation.fields import Verdict, judge
 from tests.evaluation.figures import by_field, by_kind
 from tests.evaluation.manifest import Entry, Part, load
-from tests.evaluation.running import Record
+from tests.evaluation.running import Record, judge_language
+from tests.evaluation.summaries import judge_summary
 from tests.evaluation.texts import score_text
 
 RECEIPT = {
@@ -94,6 +95,54 @@ def test_a_third_is_held_out_and_stays_so(receipt: Entry) -> None:
 def test_what_is_not_a_pdf_is_sent_as_it_is(corpus: Path, tmp_path: Path) -> None:
     """Only an invoice with something inside is sent twice."""
     assert [case.variant for case in cases(load(corpus), tmp_path)] == [Variant.AS_IT_IS] * 2
+
+
+def test_prose_is_sent_once_more_to_be_summed_up(receipt: Entry, tmp_path: Path) -> None:
+    """What must be recognized is not recognized twice for it, and nothing is without a text to hold it against."""
+    text = replace(receipt, kind="docx", expected="ok-docx")
+    others = (receipt, replace(text, expected="ok-ocr"), replace(text, reference=None))
+
+    assert [(case.job_kind, case.group) for case in cases([text], tmp_path)] == [
+        ("text", "docx"),
+        ("summary", "summary"),
+    ]
+    assert [case.variant for case in cases(others, tmp_path)] == [Variant.AS_IT_IS] * 3
+
+
+@pytest.mark.parametrize(
+    ("said", "sentences", "length"),
+    [
+        (["Alder sells pumps.", "Birch buys them."], Verdict.RIGHT, Verdict.RIGHT),
+        (["Pumps are bought, it says on the next page."], Verdict.RIGHT, Verdict.RIGHT),
+        (["Alder sells planes."], Verdict.WRONG, Verdict.RIGHT),
+        (["Alder sells pumps. Birch buys them."], Verdict.WRONG, Verdict.RIGHT),
+        (["Birch buys them."] * 8, Verdict.RIGHT, Verdict.WRONG),
+        ([], Verdict.MISSING, Verdict.RIGHT),
+    ],
+)
+def test_a_summary_is_sentences_of_the_document(said: list[str], sentences: Verdict, length: Verdict) -> None:
+    """Few, in its words, over the end of a page, and not none of a long text."""
+    pages = [
+        "Alder sells\npumps. And so on. Birch buys them. " + "And more. " * 200 + "Pumps are bought,\n- 1 -",
+        "Alder AG\nit says on the next page.",
+    ]
+    summary = {"text": " ".join(said), "sentences": [{"text": each} for each in said]}
+
+    assert judge_summary(summary, pages) == {"sentences": sentences, "length": length}
+
+
+@pytest.mark.parametrize(
+    ("found", "true", "fields"),
+    [
+        ("en", "en", {"language": "right"}),
+        ("de", "en", {"language": "wrong"}),
+        (None, "en", {"language": "missing"}),
+        ("de", None, {}),
+    ],
+)
+def test_a_language_is_that_of_the_reference(found: str | None, true: str | None, fields: dict[str, str]) -> None:
+    """Where that does not tell one, none is asked for."""
+    assert judge_language(record(), found, true) == fields
 
 
 def test_words_count_as_often_as_they_stand_there() -> None:
