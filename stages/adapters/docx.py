@@ -175,9 +175,10 @@ class Story:
         self._break_page()
 
     def _alternatives(self, element: etree._Element) -> None:
-        """Take the first of several versions of the same content."""
-        for version in element:
-            if _name(version) in {"Choice", "Fallback"}:
+        """Take the first of several versions of the same content that has text: a newer one may be a drawing only."""
+        versions = [version for version in element if _name(version) in {"Choice", "Fallback"}]
+        for version in versions:
+            if version is versions[-1] or next(version.iter("{*}t"), None) is not None:
                 self._walk(version)
                 return
 

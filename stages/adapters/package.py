@@ -70,7 +70,7 @@ class Package:
         _check_entries(self._stream, limits.max_entries)
         with _zip_errors():
             self._archive = zipfile.ZipFile(self._stream)
-        self._entries = {entry.filename.lower(): entry for entry in self._archive.infolist()}
+        self._entries = {_plain(entry.filename): entry for entry in self._archive.infolist()}
         declared = sum(entry.file_size for entry in self._archive.infolist())
         if declared > limits.max_inflated_bytes:
             raise _bomb(LimitName.INFLATED_BYTES, limits.max_inflated_bytes, declared)
@@ -214,6 +214,11 @@ def _resolve(folder: str, target: str) -> str:
     """Return the name of the part that a relationship in ``folder`` points to."""
     joined = posixpath.join("/", folder, unquote(target))
     return posixpath.normpath(joined).lstrip("/")
+
+
+def _plain(name: str) -> str:
+    """Return an entry's name as parts are asked for; some programs write it with backslashes, or from the root."""
+    return name.replace("\\", "/").lstrip("/").lower()
 
 
 def _content_type(types: etree._Element, part: str) -> str:

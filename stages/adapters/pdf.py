@@ -14,8 +14,9 @@ from schema.domain.errors import ErrorCode, PermanentError
 from schema.domain.limits import DocumentLimits, LimitName
 from schema.wire.results import PageSource
 from stages.adapters.clean import clean
-from stages.adapters.ocr import Picture, TextRecognizer
+from stages.adapters.ocr import Picture, TextRecognizer, is_blank
 from stages.adapters.pages import PageError, PageText
+from stages.adapters.pictures import check_drawable, covered
 from stages.adapters.source import Source
 from stages.adapters.textlayer import Survey, read_layer, survey
 
@@ -23,7 +24,6 @@ _POINTS_PER_INCH: Final = 72
 _RENDER_DPI: Final = 300
 _MIN_RENDER_DPI: Final = 100
 _FEW_CHARS: Final = 100
-_COVERING_SHARE: Final = 0.5
 _MAX_ATTACHMENTS: Final = 50
 _MAX_TOLD: Final = (1 << 53) - 1
 _INVOICE_NAMES: Final = frozenset(
@@ -131,9 +131,12 @@ class PdfReader:
         dpi = render_dpi(page, self._limits)
         bitmap = page.render(scale=dpi / _POINTS_PER_INCH, grayscale=True, may_draw_forms=False)
         try:
-            return Picture(bitmap.to_pil().convert("L").copy(), dpi)
+            picture = Picture(bitmap.to_pil().convert("L").copy(), dpi)
         finally:
             bitmap.close()
+        if is_blank(picture):
+            check_drawable(page, self._limits)
+        return picture
 
 
 def needs_recognition(page: pypdfium2.PdfPage, layer: Survey) -> bool:
@@ -142,7 +145,7 @@ def needs_recognition(page: pypdfium2.PdfPage, layer: Survey) -> bool:
         return True
     if not layer.visible:
         return bool(pdfium.FPDFPage_CountObjects(page) > 0)
-    return layer.visible < _FEW_CHARS and _covered_by_image(page)
+    return layer.visible < _FEW_CHARS and covered(page)
 
 
 def render_dpi(page: pypdfium2.PdfPage, limits: DocumentLimits) -> int:
@@ -200,16 +203,6 @@ def _open(source: Source) -> pypdfium2.PdfDocument:
             case _:
                 code = ErrorCode.CORRUPT_DOCUMENT
         raise PermanentError(code) from None
-
-
-def _covered_by_image(page: pypdfium2.PdfPage) -> bool:
-    """Say whether pictures cover most of the page."""
-    width, height = page.get_size()
-    covered = 0.0
-    for item in page.get_objects(filter=[pdfium.FPDF_PAGEOBJ_IMAGE], max_depth=3):
-        left, bottom, right, top = item.get_bounds()
-        covered += max(0.0, right - left) * max(0.0, top - bottom)
-    return bool(covered > width * height * _COVERING_SHARE)
 
 
 @contextmanager

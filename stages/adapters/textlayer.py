@@ -16,6 +16,7 @@ from schema.domain.errors import ErrorCode
 from schema.domain.limits import LimitName
 from stages.adapters.clean import clean
 from stages.adapters.columns import in_columns
+from stages.adapters.lettering import joined
 from stages.adapters.pages import PageError, Word
 
 Box = tuple[float, float, float, float]
@@ -84,7 +85,7 @@ def read_layer(page: pypdfium2.PdfPage, max_chars: int) -> TextLayer:
         if count > max_chars:
             raise PageError(ErrorCode.PAGE_TOO_LONG, limit=max_chars, actual=count, limit_name=LimitName.PAGE_CHARS)
         codes = [pdfium.FPDFText_GetUnicode(layer, index) for index in range(count)]
-        words = _in_reading_order(_words(layer, codes, placement(page)))
+        words = _in_reading_order(joined(_words(layer, codes, placement(page))))
         return TextLayer(in_columns(words, _lines(words), page.get_size()))
 
 

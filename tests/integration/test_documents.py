@@ -18,8 +18,11 @@ from tests.support.documents import (
     bomb,
     deflated,
     docx,
+    drawn_pdf,
     filtered_pdf,
+    jbig2,
     ole,
+    packed_picture,
     paragraph,
     pdf,
     pdf_with,
@@ -74,6 +77,20 @@ async def test_every_type_yields_its_text(process, data, source, lane):
     assert done.texts == [SENTENCE]
     assert [page.source for page in done.pages] == [source]
     assert done.validated.lane is lane
+
+
+SCANNED = picture(SENTENCE)
+
+
+@pytest.mark.parametrize(
+    ("packing", "data", "bits"),
+    [("JBIG2Decode", jbig2(SCANNED), 1), ("JPXDecode", saved(SCANNED, "JPEG2000"), 8)],
+)
+async def test_a_scan_is_read_however_it_is_packed(process, packing, data, bits):
+    """Scanners and archives pack pictures as no camera does."""
+    scanned = packed_picture(packing, data, bits=bits)
+
+    assert (await process(drawn_pdf("q 595 0 0 842 0 0 cm /P0 Do Q", scanned))).texts == [SENTENCE]
 
 
 @pytest.mark.parametrize(

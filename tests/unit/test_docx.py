@@ -313,6 +313,30 @@ def test_a_file_that_is_no_document_or_a_bomb_is_refused_by_name(data, limits, c
         assert caught.value.actual > caught.value.limit == getattr(DocumentLimits(**limits), caught.value.limit_name)
 
 
+@pytest.mark.parametrize("named", [lambda name: name.replace("/", "\\"), lambda name: f"/{name}"])
+def test_entries_may_be_named_as_other_programs_do(named):
+    """Word opens them as well."""
+    with zipfile.ZipFile(io.BytesIO(docx(paragraph("text")))) as packed:
+        renamed = archive({named(name): packed.read(name) for name in packed.namelist()})
+
+    assert _read(renamed) == ["text"]
+
+
+@pytest.mark.parametrize("stranger", ["../../../etc/passwd", "/etc/passwd", "word\\..\\..\\x", "word/media/image1.png"])
+def test_an_entry_that_nobody_asks_for_is_never_unpacked(stranger):
+    """Nothing is written by an entry's name; names that lead elsewhere lead nowhere."""
+    assert _read(repacked(docx(paragraph("text")), {stranger: b"root:x"})) == ["text"]
+
+
+def test_a_version_without_text_gives_way_to_one_that_has_some():
+    """Programs write what is new as a drawing, and what older readers show beside it."""
+    space = 'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+    drawn = '<mc:Choice Requires="x"><w:drawing/></mc:Choice>'
+    both = f"<mc:AlternateContent {space}>{drawn}<mc:Fallback><w:t>told</w:t></mc:Fallback></mc:AlternateContent>"
+
+    assert _text(f"<w:p><w:r>{both}</w:r></w:p>") == "told"
+
+
 def test_an_archive_with_a_password_needs_a_password():
     """Damage and a lock are different news to the sender."""
     data = bytearray(docx(paragraph("x")))

@@ -3,12 +3,13 @@
 import pytest
 
 from schema.domain.errors import ErrorCode, PermanentError
-from schema.domain.limits import DocumentLimits
+from schema.domain.limits import DocumentLimits, LimitName
 from schema.wire.results import PageSource
+from stages.adapters.lettering import joined
 from stages.adapters.pages import PageError, PageText
 from stages.adapters.pdf import PdfReader, invoice_xml
 from stages.adapters.source import Source
-from tests.support.documents import SENTENCE, pdf, pdf_with, scan
+from tests.support.documents import SENTENCE, drawn_pdf, packed_picture, pdf, pdf_with, picture, saved, scan
 
 INVOICE = b'<?xml version="1.0" encoding="ISO-8859-1"?><rsm:CrossIndustryInvoice>Stra\xdfe</rsm:CrossIndustryInvoice>'
 
@@ -103,6 +104,63 @@ def test_a_blank_page_is_not_recognized():
 
     assert _open(pdf(""), eye).read(1).text == ""
     assert eye.seen == []
+
+
+FULL_PAGE = "q 595 0 0 842 0 0 cm /P0 Do Q"
+JUNK = b"neither one thing nor the other"
+HALF_A_PICTURE = saved(picture(SENTENCE), "JPEG2000")[:3000]
+
+
+@pytest.mark.parametrize(
+    ("packing", "data"),
+    [("DCTDecode", JUNK), ("JPXDecode", JUNK), ("JPXDecode", HALF_A_PICTURE), ("JBIG2Decode", JUNK)],
+)
+def test_a_page_whose_picture_cannot_be_drawn_has_failed(packing, data):
+    """PDFium passes over it in silence, and a page of lost text would be told from a blank one by nobody."""
+    eye = Eye()
+    with pytest.raises(PageError) as caught:
+        _open(drawn_pdf(FULL_PAGE, packed_picture(packing, data)), eye).read(1)
+
+    assert caught.value.code is ErrorCode.CORRUPT_DOCUMENT
+    assert eye.seen == []
+
+
+def test_a_picture_too_large_to_be_drawn_is_named():
+    """The sender can do something about it."""
+    huge = packed_picture("FlateDecode", JUNK, size=(60_000, 60_000))
+    with pytest.raises(PageError) as caught:
+        _open(drawn_pdf(FULL_PAGE, huge)).read(1)
+
+    error = caught.value
+    assert (error.code, error.limit_name) == (ErrorCode.IMAGE_TOO_LARGE, LimitName.PIXELS)
+    assert error.actual == 60_000**2 > error.limit
+
+
+def test_a_blank_scan_is_blank():
+    """The back of a sheet is a page with nothing on it."""
+    white = packed_picture("DCTDecode", saved(picture("", size=(62, 88)), "JPEG"), size=(62, 88))
+
+    assert _open(drawn_pdf(FULL_PAGE, white), Eye("")).read(1).text == ""
+
+
+@pytest.mark.parametrize("thousandths", [150, 300, 500])
+def test_spaced_letters_are_words(thousandths):
+    """Titles are set like that, and an invoice would not be known for one."""
+    letters = " ".join(f"({letter}) -{thousandths}" for letter in "INVOICE No")
+    spaced = f"BT /F1 14 Tf 72 700 Td [{letters}] TJ 0 -40 Td ({SENTENCE}) Tj ET"
+
+    assert _open(drawn_pdf(spaced)).read(1).text.split("\n") == ["INVOICE No", "", SENTENCE]
+
+
+@pytest.mark.parametrize(
+    ("letters", "gap"), [("INVOICE", 3.0), ("ABC", 0.3), ("수있는것이다", 0.3), ("12345", 0.3), ("ABCDE", 0.0)]
+)
+def test_other_single_letters_stay_apart(letters, gap):
+    """Columns of marks, initials, and scripts whose words may be one sign."""
+    step = 0.01 * (1 + gap)
+    words = [(letter, at * step, 0.1, at * step + 0.01, 0.12, 1.0, 0) for at, letter in enumerate(letters)]
+
+    assert joined(words) == tuple(words)
 
 
 def test_rendering_stays_within_the_pixel_limit():
