@@ -6,12 +6,27 @@ import re
 import socket
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Final
 from uuid import UUID
 
 from schema.db.dead_letters import LetterFilter, LetterState
 from schema.domain.errors import ErrorCode
 from schema.domain.moves import LetterReason
 from schema.domain.states import Stage
+from schema.runtime.examples import examples_of
+
+EXAMPLES: Final = """examples:
+  docstage-dlq list
+  docstage-dlq list --stage extract --code storage_unavailable --older-than 1h
+  docstage-dlq show 0190f3a2-…
+  docstage-dlq redrive --stage extract --code storage_unavailable --dry-run --reason 'store is back'
+  docstage-dlq redrive --stage extract --code storage_unavailable --rate 5 --canary 3 --reason 'store is back'
+  docstage-dlq discard --id 0190f3a2-… --reason 'sent again by the customer'
+  docstage-dlq export --state any > letters.jsonl
+  docstage-dlq stats
+  docstage-dlq reconcile
+  docstage-dlq topology
+"""
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
@@ -21,11 +36,18 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="docstage-dlq",
         description="List, redrive and discard dead letters. The database and broker come from DOCSTAGE_… variables.",
-        epilog="example: docstage-dlq redrive --stage extract --code storage_unavailable --reason 'store is back'",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, explanation, adds in _COMMANDS:
-        command = commands.add_parser(name, help=explanation, description=explanation)
+        command = commands.add_parser(
+            name,
+            help=explanation,
+            description=explanation,
+            epilog=examples_of(f"docstage-dlq {name}", EXAMPLES),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
         command.add_argument("--json", action="store_true", help="print JSON instead of tables")
         for add in adds:
             add(command)

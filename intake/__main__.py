@@ -1,5 +1,6 @@
 """``python -m intake``: serve the HTTP API."""
 
+import argparse
 import asyncio
 import contextlib
 import socket
@@ -35,6 +36,10 @@ class Server(uvicorn.Server):
 
 def main() -> None:
     """Read the settings and serve until a signal."""
+    parser = argparse.ArgumentParser(
+        prog="python -m intake", description="Serve the HTTP API. Settings: docs/settings.md."
+    )
+    parser.parse_args()
     settings = IntakeSettings.load()
     failpoints.arm(settings.failpoints)
     logs.configure("intake", settings.log_level)

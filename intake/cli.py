@@ -20,6 +20,7 @@ from intake.client.printing import print_done, print_job
 from intake.client.submissions import Done, Wanted
 from schema.domain.kinds import Kind
 from schema.domain.options import OcrMode
+from schema.runtime.examples import examples_of
 from schema.runtime.settings import ClientSettings, DatabaseSettings, complaint
 
 EXAMPLES: Final = """examples:
@@ -28,8 +29,10 @@ EXAMPLES: Final = """examples:
   docstage submit scan.tif --kind summary --languages eng+deu --pages 1-3,5
   docstage status 0190f3a2-…
   docstage result 0190f3a2-… --format markdown
+  docstage cancel 0190f3a2-…
   docstage webhooks add https://example.com/hooks --event job.completed
   docstage keys create --tenant acme --name laptop
+  docstage keys revoke 0190f3a2-…
 
 The address and key come from --url and --api-key, or from DOCSTAGE_URL and DOCSTAGE_API_KEY.
 `docstage keys` talks to the database and needs DOCSTAGE_DATABASE_URL instead.
@@ -60,14 +63,26 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = root.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, sentence: str, *parents: argparse.ArgumentParser) -> argparse.ArgumentParser:
+        return commands.add_parser(
+            name,
+            parents=parents,
+            help=sentence,
+            description=f"{sentence.capitalize()}.",
+            epilog=examples_of(f"docstage {name}", EXAMPLES),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
     reached = argparse.ArgumentParser(add_help=False)
     reached.add_argument("--url", help="base URL of the service")
     reached.add_argument("--api-key", help="API key; better kept in DOCSTAGE_API_KEY, where `ps` does not show it")
-    _add_submit(commands.add_parser("submit", parents=[reached], help="submit documents"))
-    _add_job_commands(commands, reached)
-    hooks = commands.add_parser("webhooks", help="be told when jobs have ended")
-    webhook_cli.add_commands(hooks, reached, _client)
-    _add_keys(commands.add_parser("keys", help="create, list and revoke API keys"))
+    _add_submit(command("submit", "submit documents", reached))
+    _add_status(command("status", "show how a job is doing", reached))
+    _add_result(command("result", "print a job's result", reached))
+    _add_cancel(command("cancel", "stop a job", reached))
+    webhook_cli.add_commands(command("webhooks", "be told when jobs have ended"), reached, _client)
+    _add_keys(command("keys", "create, list and revoke API keys"))
     return root
 
 
@@ -91,18 +106,21 @@ def _add_submit(command: argparse.ArgumentParser) -> None:
     command.add_argument("--concurrency", type=int, default=4, metavar="N", help="documents at once (default: 4)")
 
 
-def _add_job_commands(commands: Any, reached: argparse.ArgumentParser) -> None:  # noqa: ANN401 - argparse's own type is private
-    status = commands.add_parser("status", parents=[reached], help="show how a job is doing")
-    status.add_argument("id")
-    status.add_argument("--json", action="store_true", help="print JSON")
-    status.set_defaults(run=_status)
-    result = commands.add_parser("result", parents=[reached], help="print a job's result")
-    result.add_argument("id")
-    result.add_argument("--format", choices=list(FORMATS), default="json")
-    result.set_defaults(run=_result)
-    cancel = commands.add_parser("cancel", parents=[reached], help="stop a job")
-    cancel.add_argument("id")
-    cancel.set_defaults(run=_cancel)
+def _add_status(command: argparse.ArgumentParser) -> None:
+    command.add_argument("id", help="the job's")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.set_defaults(run=_status)
+
+
+def _add_result(command: argparse.ArgumentParser) -> None:
+    command.add_argument("id", help="the job's")
+    command.add_argument("--format", choices=list(FORMATS), default="json", help="default: json")
+    command.set_defaults(run=_result)
+
+
+def _add_cancel(command: argparse.ArgumentParser) -> None:
+    command.add_argument("id", help="the job's")
+    command.set_defaults(run=_cancel)
 
 
 def _add_keys(command: argparse.ArgumentParser) -> None:

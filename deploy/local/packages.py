@@ -56,6 +56,7 @@ def _requirements() -> Mapping[str, Callable[[], bool]]:
         "tesseract-ocr": lambda: shutil.which("tesseract") is not None,
         **languages,
         "prometheus": lambda: shutil.which("prometheus") is not None,
+        "curl": lambda: shutil.which("curl") is not None,  # for whoever tries the API
     }
 
 

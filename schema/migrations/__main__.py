@@ -20,7 +20,9 @@ def config(database_url: str) -> Config:
 def main() -> None:
     """Move the database named by DOCSTAGE_DATABASE_URL."""
     parser = argparse.ArgumentParser(
-        prog="python -m schema.migrations", description="Move the database between revisions."
+        prog="python -m schema.migrations",
+        description="Move the database between revisions.",
+        epilog="example: DOCSTAGE_DATABASE_URL=postgresql://… python -m schema.migrations upgrade",
     )
     parser.add_argument("direction", choices=("upgrade", "downgrade", "current"))
     parser.add_argument("revision", nargs="?", help="default: head for upgrade, base for downgrade")
