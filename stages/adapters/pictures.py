@@ -38,7 +38,7 @@ def check_drawable(page: pypdfium2.PdfPage, limits: DocumentLimits) -> None:
 
 def _pictures(page: pypdfium2.PdfPage) -> Iterator[pypdfium2.PdfObject]:
     """Yield the page's pictures, also those inside of forms."""
-    return page.get_objects(filter=[pdfium.FPDF_PAGEOBJ_IMAGE], max_depth=_MAX_DEPTH)
+    yield from page.get_objects(filter=[pdfium.FPDF_PAGEOBJ_IMAGE], max_depth=_MAX_DEPTH)
 
 
 def _failure(item: pypdfium2.PdfObject, limits: DocumentLimits) -> PageError | None:
