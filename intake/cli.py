@@ -99,6 +99,7 @@ def _add_submit(command: argparse.ArgumentParser) -> None:
         choices=[mode.value for mode in OcrMode],
         help="how pictures of text are read (default: auto, which reads again what was not sure)",
     )
+    command.add_argument("--sentences", type=int, metavar="N", help="how long a summary may be (default: 3 to 7)")
     command.add_argument("--client-tag", help="a mark of your own for these jobs")
     command.add_argument("--deadline", type=int, metavar="SECONDS", help="give up after this long")
     command.add_argument("--output", type=Path, metavar="DIR", help="write each result as JSON into DIR (with --wait)")
@@ -149,6 +150,7 @@ async def _submit(options: argparse.Namespace) -> int:
         "pages": options.pages,
         "strict": "true" if options.strict else None,
         "ocr": options.ocr,
+        "sentences": None if options.sentences is None else str(options.sentences),
         "client_tag": options.client_tag,
         "deadline_seconds": str(options.deadline) if options.deadline else None,
     }

@@ -16,6 +16,7 @@ from schema.domain.options import (
     parse_languages,
     parse_ocr,
     parse_pages,
+    parse_sentences,
 )
 
 _TRUE: Final = frozenset({"true", "1", "yes", "on"})
@@ -56,6 +57,7 @@ PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "pages": parse_pages,
     "strict": parse_flag,
     "ocr": parse_ocr,
+    "sentences": parse_sentences,
     "deadline_seconds": parse_seconds,
     "client_tag": parse_client_tag,
 }
@@ -128,6 +130,7 @@ class Form:
             strict=values.get("strict", False),
             client_tag=values.get("client_tag"),
             ocr=values.get("ocr", OcrMode.AUTO),
+            sentences=values.get("sentences"),
         )
         return Wishes(values["kind"], options, values.get("deadline_seconds"))
 

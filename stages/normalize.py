@@ -46,7 +46,12 @@ class NormalizeStage:
         document = work.inputs.get(EXTRACT)
         if document is None:
             raise TransientError(ErrorCode.INVALID_OUTPUT)
-        request = {"document": document, "kind": work.kind.value, "languages": list(work.options.languages)}
+        request = {
+            "document": document,
+            "kind": work.kind.value,
+            "languages": list(work.options.languages),
+            "sentences": work.options.sentences,
+        }
         report, warnings = await self._ask(work, document)
         output = await self.parsers.call(OPERATION, {**request, **report}, budget=self.budget)
         found = _warnings(output)

@@ -19,7 +19,7 @@ from intake.waiting import settled
 from schema.db import job_lists, job_records
 from schema.db.job_lists import JobFilter
 from schema.domain.kinds import Kind
-from schema.domain.options import MAX_CLIENT_TAG, OcrMode, parse_client_tag
+from schema.domain.options import MAX_CLIENT_TAG, MAX_SENTENCES, OcrMode, parse_client_tag
 from schema.domain.states import PublicStatus
 
 MAX_PAGE: Final = 1000
@@ -43,6 +43,7 @@ SUBMISSION: Final[dict[str, Any]] = {
                         "pages": {"type": "string", "example": "1-3,5"},
                         "strict": {"type": "boolean"},
                         "ocr": {"type": "string", "enum": list(OcrMode), "default": OcrMode.AUTO},
+                        "sentences": {"type": "integer", "minimum": 1, "maximum": MAX_SENTENCES},
                         "deadline_seconds": {"type": "integer"},
                         "client_tag": {"type": "string", "maxLength": MAX_CLIENT_TAG},
                     },

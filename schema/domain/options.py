@@ -10,6 +10,7 @@ LANGUAGE: Final = re.compile(r"[a-z]{3}(_[a-z]{2,8})?")
 RANGES: Final = re.compile(r"\d{1,6}(-\d{1,6})?(,\d{1,6}(-\d{1,6})?)*")
 MAX_LANGUAGES: Final = 5
 MAX_CLIENT_TAG: Final = 64
+MAX_SENTENCES: Final = 30
 
 
 class InvalidOptionError(ValueError):
@@ -35,7 +36,8 @@ class JobOptions:
     """A job's options.
 
     Shape: ``languages`` are Tesseract's codes (``eng``, ``deu``), empty for automatic; ``pages`` are
-    inclusive ranges from 1, empty for all.
+    inclusive ranges from 1, empty for all; ``sentences`` is how long a summary may be, ``None`` for as long as
+    its document deserves.
     """
 
     languages: tuple[str, ...] = ()
@@ -43,6 +45,7 @@ class JobOptions:
     strict: bool = False
     client_tag: str | None = None
     ocr: OcrMode = OcrMode.AUTO
+    sentences: int | None = None
 
     def wants(self, page: int) -> bool:
         """Say whether ``page`` (from 1) is asked for."""
@@ -61,6 +64,7 @@ def options_from_json(data: Mapping[str, Any]) -> JobOptions:
         strict=bool(data.get("strict", False)),
         client_tag=data.get("client_tag"),
         ocr=OcrMode(data.get("ocr", OcrMode.AUTO)),
+        sentences=data.get("sentences"),
     )
 
 
@@ -110,6 +114,20 @@ def parse_ocr(value: str) -> OcrMode:
     except ValueError:
         msg = "ocr"
         raise InvalidOptionError(msg, f"one of {', '.join(OcrMode)}") from None
+
+
+def parse_sentences(value: str) -> int | None:
+    """Read how many sentences a summary may have; empty leaves it to the document.
+
+    Raises:
+        InvalidOptionError: when it is something else, none or too many.
+    """
+    if not value:
+        return None
+    if not re.fullmatch(r"[0-9]{1,3}", value) or not 1 <= int(value) <= MAX_SENTENCES:
+        msg = "sentences"
+        raise InvalidOptionError(msg, f"a whole number from 1 to {MAX_SENTENCES}")
+    return int(value)
 
 
 def parse_client_tag(value: str) -> str | None:

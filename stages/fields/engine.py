@@ -26,6 +26,7 @@ class Request:
     document: Mapping[str, Any]
     kind: str
     languages: tuple[str, ...] = ()
+    sentences: int | None = None
 
     @property
     def pages(self) -> Sequence[Mapping[str, Any]]:
@@ -74,7 +75,7 @@ class RulesEngine:
         if request.kind == "summary":
             from stages.fields.summary import summarize  # noqa: PLC0415 - only this kind pays for it
 
-            result["summary"] = summarize(request.pages)
+            result["summary"] = summarize(request.pages, wanted=request.sentences)
         elif request.kind == "invoice":
             from stages.fields.invoice import read_invoice  # noqa: PLC0415 - only this kind pays for it
 
@@ -93,10 +94,11 @@ DEFAULT_ENGINE: Final[Engine] = RulesEngine()
 def normalize(request: Mapping[str, Any]) -> Json:
     """Normalize one document; the child's operation of this name.
 
-    Shape: ``{"document": ExtractedDocument, "kind": …, "languages": […]}`` to ``NormalizedDocument``; with a model's
-    ``answer`` (``stages.model.answers``) and the name of the ``engine``, that is what the fields are read from.
+    Shape: ``{"document": ExtractedDocument, "kind": …, "languages": […], "sentences": …}`` to
+    ``NormalizedDocument``; with a model's ``answer`` (``stages.model.answers``) and the name of the ``engine``, that is
+    what the fields are read from.
     """
-    asked = Request(request["document"], request["kind"], tuple(request.get("languages", ())))
+    asked = Request(request["document"], request["kind"], tuple(request.get("languages", ())), request.get("sentences"))
     if "answer" not in request:
         return DEFAULT_ENGINE.normalize(asked)
     from stages.fields.reported import ReportedEngine  # noqa: PLC0415 - only an installation with a model pays for it

@@ -57,7 +57,7 @@ class ReportedEngine:
         result = frame(request, self.name)
         reader = Reader(Proof(request.pages), lambda: View(request.pages, result["language"]))
         if request.kind == "summary":
-            result["summary"] = reader.summary(self.answer)
+            result["summary"] = reader.summary(self.answer, request.sentences or MAX_SENTENCES)
         elif request.kind == "invoice":
             invoice = result["invoice"] = reader.section(Invoice, self.answer)
             if invoice["iban"] and not _has_check_digits(invoice["iban"]):
@@ -93,9 +93,9 @@ class Reader:
                 found[shape.name] = None if reported is None else self._item(shape.model, reported)
         return found
 
-    def summary(self, answer: Mapping[str, Any]) -> Json:
-        """Return the sentences that stand in the document, in its order and once each."""
-        found = [self._find(each["quote"]) for each in answer["sentences"][:MAX_SENTENCES]]
+    def summary(self, answer: Mapping[str, Any], most: int) -> Json:
+        """Return the first ``most`` sentences that stand in the document, in its order and once each."""
+        found = [self._find(each["quote"]) for each in answer["sentences"][:most]]
         passages = {(each.page.number, each.start): each for each in found if each is not None}
         chosen = [passages[place] for place in sorted(passages)]
         sentences = [

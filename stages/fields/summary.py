@@ -39,15 +39,15 @@ class Candidate:
     rank: int
 
 
-def summarize(pages: Sequence[Mapping[str, Any]]) -> Json:
-    """Return the summary; one without sentences for a document that has none.
+def summarize(pages: Sequence[Mapping[str, Any]], *, wanted: int | None = None) -> Json:
+    """Return the summary, of ``wanted`` sentences at most; one without sentences for a document that has none.
 
     Words are weighed by how often they come back, so it works in any language that puts blanks between them.
 
     Shape: ``schema.wire.results.Summary``.
     """
     flow = Flow(pages)
-    chosen = _choose(_candidates(flow))
+    chosen = _choose(_candidates(flow), wanted)
     return {
         "text": " ".join(each.text for each in chosen),
         "sentences": [_sentence(flow, each) for each in chosen],
@@ -82,15 +82,18 @@ def _is_whole(text: str, words: list[str]) -> bool:
     )
 
 
-def _choose(candidates: list[Candidate]) -> list[Candidate]:
+def _choose(candidates: list[Candidate], wanted: int | None) -> list[Candidate]:
     """Choose the best sentences one by one, each time holding back those that repeat what is chosen."""
     if not candidates:
         return []
     weights = _weights(candidates)
     scores = {each: _score(each, weights, len(candidates)) for each in candidates}
-    wanted = max(FEWEST, min(MOST, round(sqrt(len(candidates)))))
     chosen: list[Candidate] = []
     room = MAX_SUMMARY
+    if wanted is None:
+        wanted = max(FEWEST, min(MOST, round(sqrt(len(candidates)))))
+    elif wanted > MOST:
+        room = MAX_SUMMARY * wanted // MOST
     while scores and len(chosen) < wanted:
         best = max(scores, key=lambda each: (scores[each], -each.rank))
         del scores[best]

@@ -77,6 +77,7 @@ class Model:
             name=self._settings.model_name,
             parameters=self._parameters,
             max_chars=self._settings.model_max_chars,
+            sentences=work.options.sentences,
         )
         for number in range(1, self._settings.model_answers + 1):
             key = answer_key(work.job_id, question.digest, number)

@@ -35,7 +35,7 @@ The document is a contract. Dates are YYYY-MM-DD; all other values are copied fr
 Parties have the name and, as their role, the word by which the contract calls them. Obligations are the main duties of
 the parties, at most 20, each one sentence of the contract.""",
     Kind.SUMMARY: """\
-Choose the three to seven sentences that together say most of what the document says. Each is copied character by
+Choose the {count} sentences that together say most of what the document says. Each is copied character by
 character as a whole sentence, in the order of the document; here a quote may be as long as its sentence.""",
 }
 
@@ -53,9 +53,15 @@ class Question:
 
 
 def make_question(
-    kind: Kind, pages: Sequence[Mapping[str, Any]], *, name: str, parameters: Mapping[str, Any], max_chars: int
+    kind: Kind,
+    pages: Sequence[Mapping[str, Any]],
+    *,
+    name: str,
+    parameters: Mapping[str, Any],
+    max_chars: int,
+    sentences: int | None = None,
 ) -> Question:
-    """Return what to send.
+    """Return what to send; ``sentences`` is how many a summary may have.
 
     Raises:
         PermanentError: ``document_too_long``; a part of a document would be answered as if it were all of it.
@@ -65,11 +71,12 @@ def make_question(
         raise PermanentError(
             ErrorCode.DOCUMENT_TOO_LONG, limit=max_chars, actual=length, limit_name=LimitName.MODEL_CHARS
         )
+    task = _TASKS[kind].format(count=sentences or "three to seven")
     request = {
         **parameters,
         "model": name,
         "messages": [
-            {"role": "system", "content": f"{_RULES}\n\n{_TASKS[kind]}"},
+            {"role": "system", "content": f"{_RULES}\n\n{task}"},
             {"role": "user", "content": _as_data(pages)},
         ],
         "response_format": {

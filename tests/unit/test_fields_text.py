@@ -12,6 +12,11 @@ from stages.fields.language import detect_language
 from stages.fields.sentences import sentences
 from tests.support.extracted import document, drawn_page, text_page
 
+NUMBERS = (
+    *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"),
+    *("ninth", "tenth", "eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth"),
+)
+
 
 @pytest.mark.parametrize(
     ("raw", "clean"),
@@ -114,6 +119,17 @@ def test_a_summary_quotes_whole_sentences_with_their_place_and_no_header():
     assert [each["page"] for each in summary["sentences"]] == [1, 2, 3]
     assert "confidential" not in summary["text"]
     assert all(0 <= edge <= 1 for each in summary["sentences"] for edge in each["box"])
+
+
+@pytest.mark.parametrize("wanted", [1, 2, 12])
+def test_a_summary_has_as_many_sentences_as_are_asked_for(wanted):
+    """One line for a list, half a page for a reader."""
+    told = [f"The {number} press of the plant raised the output in the {number} year." for number in NUMBERS]
+    pages = [_report(*told[place : place + 5], number=place // 5 + 1) for place in range(0, len(told), 5)]
+
+    asked = {"document": document(*pages), "kind": "summary", "sentences": wanted}
+
+    assert len(normalize(asked)["summary"]["sentences"]) == wanted
 
 
 def test_a_document_without_sentences_has_an_empty_summary():

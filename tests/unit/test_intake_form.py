@@ -103,6 +103,7 @@ def test_all_fields_are_read():
         "deadline_seconds": "600",
         "client_tag": "order 7",
         "ocr": "Accurate",
+        "sentences": "12",
     }.items():
         form.add(name, text)
 
@@ -114,13 +115,14 @@ def test_all_fields_are_read():
     assert wishes.options.strict is True
     assert wishes.options.client_tag == "order 7"
     assert wishes.options.ocr is OcrMode.ACCURATE
+    assert wishes.options.sentences == 12
     assert wishes.deadline_seconds == 600
 
 
 def test_empty_fields_are_as_good_as_none():
     """An HTML form sends every field, filled in or not."""
     form = Form(BOUNDS)
-    for name in ("languages", "pages", "strict", "ocr", "deadline_seconds", "client_tag"):
+    for name in ("languages", "pages", "strict", "ocr", "sentences", "deadline_seconds", "client_tag"):
         form.add(name, "")
     form.add("kind", "text")
 
@@ -138,6 +140,8 @@ def test_empty_fields_are_as_good_as_none():
         ("pages", "0"),
         ("strict", "perhaps"),
         ("ocr", "careful"),
+        ("sentences", "31"),
+        ("sentences", "0"),
         ("deadline_seconds", "0"),
         ("deadline_seconds", "١٢"),
         ("client_tag", "a\nb"),
@@ -170,6 +174,7 @@ def test_a_fingerprint_tells_requests_apart_by_all_that_matters():
         fingerprint(pages="1"),
         fingerprint(strict="true"),
         fingerprint(ocr="fast"),
+        fingerprint(sentences="5"),
         fingerprint(deadline_seconds="60"),
         fingerprint(client_tag="x"),
     ]

@@ -290,6 +290,16 @@ def test_the_operator_may_add_parameters():
     assert json.loads(question.body)["temperature"] == 0
 
 
+def test_a_model_is_asked_for_as_many_sentences_as_the_client():
+    """Two lengths are two questions, with two answers to keep."""
+    given = {"name": "m", "parameters": {}, "max_chars": 1000}
+
+    short, plain = (make_question(Kind.SUMMARY, [PAGE], sentences=count, **given) for count in (2, None))
+
+    assert b"Choose the 2 sentences" in short.body
+    assert short.digest != plain.digest
+
+
 @pytest.mark.parametrize("kind", [Kind.INVOICE, Kind.CONTRACT, Kind.SUMMARY])
 def test_the_form_of_an_answer_is_as_strict_as_providers_demand(kind):
     """Every object closed and all of its members required; no page, box or confidence for a model to make up."""
