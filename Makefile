@@ -7,7 +7,7 @@ COMPILE = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-has
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 .DEFAULT_GOAL := help
-.PHONY: help run stop demo status logs env setup venv check test bench redrives figures soak eval docs lock clean
+.PHONY: help run stop demo status logs env setup venv check test bench redrives figures long-scan soak eval docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ redrives: setup ## measure ten thousand dead letters: how soon listed, and what 
 
 figures: setup ## [ONLY="name"]: measure how long jobs wait when something dies, parsers outlive a cancel, retries spread
 	$(BIN)/python -m tests.figures $(if $(ONLY),--only "$(ONLY)")
+
+long-scan: setup ## [PAGES=n]: read a scan of 600 pages, and see whether memory stays flat
+	$(BIN)/python -m tests.long_scan $(if $(PAGES),--pages $(PAGES))
 
 soak: setup ## MINUTES=n [SEED=n] [CLIENTS=n] [OUT=FILE]: break everything under load, then account for every job
 	$(BIN)/python -m tests.soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) \

@@ -47,7 +47,10 @@ def equip(plans: Mapping[Lane, LanePlan], *, settings: StagesSettings, blobs: Bl
 
     def sandbox(lane: Lane) -> Sandbox:
         made = Sandbox(
-            _sandbox_settings(settings, lane, plans[lane]), on_kill=_count_kill, on_memory=_peak_keeper(lane)
+            _sandbox_settings(settings, lane, plans[lane]),
+            on_kill=_count_kill,
+            on_memory=_peak_keeper(lane),
+            on_call=metrics.CHILD_CALL_BYTES.labels(lane=lane.value).observe,
         )
         workshop.sandboxes.append(made)
         return made

@@ -42,6 +42,12 @@ CHILD_PEAK_BYTES = Gauge(
     "Most that a parser and its tools had resident since the worker began.",
     ["lane"],
 )
+CHILD_CALL_BYTES = Histogram(
+    "docstage_child_call_memory_bytes",
+    "Most that a parser and its tools had resident during one call, of calls that take a quarter of a second or more.",
+    ["lane"],
+    buckets=[1 << power for power in range(26, 34)],
+)
 
 # Model
 MODEL_REQUESTS = Counter("docstage_model_requests_total", "Questions to the language model.", ["outcome"])

@@ -11,6 +11,9 @@ _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 # Places in /proc/<pid>/stat after the command's name: process group and resident pages.
 _GROUP, _RESIDENT = 2, 21
 
+# The kernel's number for it, see proc(5).
+_RESET_PEAK: Final = b"5"
+
 _PEAK_RESIDENT: Final = re.compile(r"^VmHWM:\s+(\d+) kB", re.MULTILINE)
 _PEAK_ADDRESS_SPACE: Final = re.compile(r"^VmPeak:\s+(\d+) kB", re.MULTILINE)
 
@@ -39,6 +42,12 @@ def address_space_bytes(pid: int) -> int:
 def peak_resident_bytes(pid: int) -> int:
     """Return the most that a process itself ever had resident; 0 when it is gone."""
     return _status_bytes(pid, _PEAK_RESIDENT)
+
+
+def forget_peak_resident(pid: int) -> None:
+    """Let the kernel count a process's peak anew from what it has now."""
+    with suppress(OSError):
+        Path("/proc", str(pid), "clear_refs").write_bytes(_RESET_PEAK)
 
 
 def peak_address_space_bytes(pid: int) -> int:

@@ -11,7 +11,12 @@ from stages.sandbox import scratch as scratch_files
 from stages.sandbox.channel import ChannelError
 from stages.sandbox.conversation import BudgetSpentError, OnEvent, converse
 from stages.sandbox.failures import ProtocolViolationError, out_of_memory, verdict
-from stages.sandbox.memory import address_space_bytes, peak_address_space_bytes, peak_resident_bytes
+from stages.sandbox.memory import (
+    address_space_bytes,
+    forget_peak_resident,
+    peak_address_space_bytes,
+    peak_resident_bytes,
+)
 from stages.sandbox.process import Child, Death, StartError
 from stages.sandbox.protocol import FrameKind, dump, pack
 from stages.sandbox.scratch import ScratchSpace
@@ -25,6 +30,8 @@ OnKill = Callable[[str], None]
 OnMemory = Callable[[int], None]
 
 _LONG_CALL_SECONDS: Final = 0.25
+# Reasons of an end that comes in the middle of a call.
+_CUT_SHORT: Final = frozenset({"timeout", "silence", "crash", "memory"})
 
 
 class Sandbox:
@@ -38,6 +45,7 @@ class Sandbox:
         on_kill: told why whenever a child was killed or found dead: ``timeout``, ``silence``, ``memory``,
             ``scratch``, ``crash``, ``cancelled`` or ``recycled``.
         on_memory: told how many bytes a child and its tools had resident, at each look and at its end.
+        on_call: told the most that one call took of them, unless it was over before anybody looked.
         operations: the module with the table of operations.
     """
 
@@ -47,12 +55,14 @@ class Sandbox:
         *,
         on_kill: OnKill = lambda _: None,
         on_memory: OnMemory = lambda _: None,
+        on_call: OnMemory = lambda _: None,
         operations: str = OPERATIONS,
     ) -> None:
         """Make a pool without children."""
         self._settings = settings
         self._on_kill = on_kill
         self._on_memory = on_memory
+        self._on_call = on_call
         self._operations = operations
         self._scratch = ScratchSpace(settings.scratch_dir)
         self._watch = Watch(
@@ -178,15 +188,24 @@ class Sandbox:
         child.calls += 1
         worn = child.calls >= self._settings.documents_per_child
         if not worn and call_seconds >= _LONG_CALL_SECONDS:
-            self._on_memory(peak_resident_bytes(child.pid))
+            self._tell_peak(child)
             worn = address_space_bytes(child.pid) * 2 > self._settings.memory_bytes
         if worn:
             await self._end(child, "recycled")
         else:
             self._idle.append(child)
 
+    def _tell_peak(self, child: Child) -> None:
+        """Tell what a call took, while the child still lives; the next call's is counted anew."""
+        own = peak_resident_bytes(child.pid)
+        self._on_memory(own)
+        self._on_call(max(own, child.call_peak_bytes))
+        forget_peak_resident(child.pid)
+
     async def _end(self, child: Child, reason: str) -> Death:
         """Kill the child and wait until it is gone."""
+        if reason in _CUT_SHORT:
+            self._tell_peak(child)
         child.kill()
         self._on_kill(reason)
         return await self._bury(child)
@@ -200,6 +219,8 @@ class Sandbox:
     async def _find_dead(self, child: Child) -> StageError:
         """Bury a child that went by itself or by the memory watch, and say what that means for the call."""
         death = await self._bury(child)
+        if peak := child.call_peak_bytes or death.peak_rss_bytes:
+            self._on_call(peak)
         reason, error = verdict(death, excess=child.excess, memory_bytes=self._settings.memory_bytes)
         self._on_kill(reason)
         return error

@@ -72,6 +72,7 @@ class Child:
         """Take charge of a started process and the channel to it."""
         self.channel = channel
         self.calls = 0
+        self.call_peak_bytes = 0
         self.excess: Excess | None = None
         self._process = process
         # The kernel begins a child's peak with that of its parent, whose memory it has until it executes its program.

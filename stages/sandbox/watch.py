@@ -48,6 +48,7 @@ class Watch:
     def over(self, child: Child, place: Path) -> Iterator[None]:
         """Watch ``child`` for the length of a call whose temporary files lie in ``place``."""
         self._fresh[child] = place
+        child.call_peak_bytes = 0
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._interval_seconds, self._look)
         try:
@@ -71,6 +72,7 @@ class Watch:
     def _measure(self, child: Child, resident: int, written: int) -> None:
         """Kill a child that has too much of either."""
         self._on_memory(resident)
+        child.call_peak_bytes = max(child.call_peak_bytes, resident)
         for code, name, limit, actual in (
             (ErrorCode.MEMORY_LIMIT, LimitName.MEMORY_BYTES, self._memory_bytes, resident),
             (ErrorCode.SCRATCH_LIMIT, LimitName.SCRATCH_BYTES, self._scratch_bytes, written),

@@ -36,6 +36,11 @@ def environment(file: Path) -> dict[str, str]:
     return {name.strip(): value.strip().strip("'\"") for name, value in pairs} | dict(os.environ)  # noqa: TID251 - a tool for people, outside of every process
 
 
+def metrics_urls(settings: Mapping[str, str]) -> list[str]:
+    """Return where the processes of the system tell their metrics."""
+    return [value for name, value in settings.items() if name.startswith(exposition.URL_PREFIX)]
+
+
 async def run(settings: Mapping[str, str], chosen: Sequence[Case], options: argparse.Namespace) -> list[Record]:
     """Send all cases, with a progress bar."""
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
@@ -43,7 +48,8 @@ async def run(settings: Mapping[str, str], chosen: Sequence[Case], options: argp
     with Progress(*columns, console=Console(stderr=True)) as progress:
         bar = progress.add_task("documents", total=len(chosen))
         async with ApiClient.connect(url, key, connections=options.jobs * 2) as client:
-            runner = Runner(client, dict(pair.split("=", 1) for pair in options.field), options.limit)
+            fields = dict(pair.split("=", 1) for pair in options.field)
+            runner = Runner(client, fields, options.limit, lambda: exposition.read(metrics_urls(settings)))
             return await runner.all(chosen, options.jobs, lambda: progress.advance(bar))
 
 
@@ -54,7 +60,7 @@ def evaluate(options: argparse.Namespace, console: Console) -> int:
         console.print(f"{' and '.join(missing)} not set and not in {ENV_FILE}: is the system running (make run)?")
         return 2
     earlier = json.loads(options.compare.read_text(encoding="utf-8")) if options.compare else None
-    urls = [value for name, value in settings.items() if name.startswith(exposition.URL_PREFIX)]
+    urls = metrics_urls(settings)
     with tempfile.TemporaryDirectory() as folder:
         chosen = [case for case in cases(load(options.corpus), Path(folder)) if _is_wanted(case, options.only)]
         before, began = exposition.read(urls), time.monotonic()

@@ -13,7 +13,7 @@ from tests.evaluation.exposition import PEAK
 from tests.evaluation.fields import Verdict
 from tests.evaluation.figures import by_field, by_kind
 from tests.evaluation.manifest import Part
-from tests.evaluation.running import Record
+from tests.evaluation.running import HOSTILE, Record
 
 MIB: Final = 1 << 20
 
@@ -22,6 +22,8 @@ def show(console: Console, records: Sequence[Record], seconds: float, metrics: M
     """Print everything about a run."""
     console.print(outcome_table(records), *misfit_lines(records), sep="\n")
     console.print(kind_table(records), field_table(records))
+    if hostile := [record for record in records if record.kind == HOSTILE]:
+        console.print(hostile_table(hostile))
     pages = sum(record.pages for record in records)
     console.print(f"{len(records)} documents, {pages} pages in {seconds:.0f} s: {pages / seconds:.2f} pages/s")
     console.print(*_system_lines(records, metrics), sep="\n")
@@ -69,6 +71,18 @@ def kind_table(records: Iterable[Record]) -> Table:
             f"{figures.seconds / figures.documents:.2f}",
             _share(figures.pages_per_second),
         )
+    return table
+
+
+def hostile_table(records: Iterable[Record]) -> Table:
+    """Show for each hostile document what it came to and what it cost."""
+    table = Table(
+        "hostile document", "outcome", "code", "attempts", "seconds", "peak memory", title="Hostile documents"
+    )
+    for record in sorted(records, key=lambda each: each.id):
+        peak = "not measured" if record.peak_bytes is None else f"{record.peak_bytes / MIB:.0f} MiB"
+        code, attempts = record.code or "", str(record.attempts)
+        table.add_row(escape(record.id), record.outcome, code, attempts, f"{record.seconds:.2f}", peak)
     return table
 
 

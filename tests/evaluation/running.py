@@ -14,18 +14,21 @@ from intake.client.submissions import FINISHED
 from stages.fields.language import detect_language
 from tests.evaluation import outcomes
 from tests.evaluation.cases import Case, Variant
+from tests.evaluation.exposition import Reading, peak_of_one
 from tests.evaluation.fields import Verdict, judge
 from tests.evaluation.summaries import judge_summary
 from tests.evaluation.texts import score_text
 
 POLL_SECONDS: Final = 20
+HOSTILE: Final = "hostile"
 
 
 @dataclass(slots=True)
 class Record:
     """What one case came to.
 
-    Units: ``seconds`` are those that stages worked on it, ``waited_seconds`` those from upload to result.
+    Units: ``seconds`` are those that stages worked on it, ``waited_seconds`` those from upload to result;
+    ``peak_bytes`` is the most that a parser had resident, where the case ran alone and long enough to be measured.
     """
 
     id: str
@@ -40,6 +43,7 @@ class Record:
     pages: int = 0
     seconds: float = 0.0
     waited_seconds: float = 0.0
+    peak_bytes: int | None = None
     attempts: int = 0
     workers_lost: int = 0
     text: dict[str, float] | None = None
@@ -56,14 +60,32 @@ class Runner:
         client: the system.
         options: further fields of every submission, such as ``ocr``.
         limit_seconds: how long a case may take before it is cancelled and counts as unfinished.
+        metrics: reads the system's own counts.
     """
 
     client: ApiClient
     options: Mapping[str, str]
     limit_seconds: float
+    metrics: Callable[[], Reading] = dict
 
     async def all(self, cases: Sequence[Case], jobs: int, advance: Callable[[], None]) -> list[Record]:
-        """Run all cases, ``jobs`` at once."""
+        """Run all cases, ``jobs`` at once; then the hostile ones, each alone, so that its memory can be told."""
+        crowd = [case for case in cases if case.entry.kind != HOSTILE]
+        records = await self._together(crowd, jobs, advance)
+        for case in cases:
+            if case.entry.kind == HOSTILE:
+                records.append(await self._alone(case))
+                advance()
+        return records
+
+    async def _alone(self, case: Case) -> Record:
+        """Run one case with nothing beside it, and take down what memory it took."""
+        before = await asyncio.to_thread(self.metrics)
+        record = await self.one(case)
+        record.peak_bytes = peak_of_one(before, await asyncio.to_thread(self.metrics))
+        return record
+
+    async def _together(self, cases: Sequence[Case], jobs: int, advance: Callable[[], None]) -> list[Record]:
         places = asyncio.Semaphore(jobs)
 
         async def one(case: Case) -> Record:

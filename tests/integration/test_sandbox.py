@@ -248,6 +248,20 @@ async def test_the_memory_of_a_child_with_its_tools_is_told(make_pool, settings)
     assert max(told) > settings.memory_bytes
 
 
+async def test_the_memory_of_each_call_is_told_by_itself(make_pool, settings):
+    """What one document took must not be laid to the next one in the same child."""
+    pool, told = await make_pool(), []
+    pool.sandbox = Sandbox(settings, on_call=told.append, operations="tests.support.operations")
+    await pool.sandbox.start()
+
+    first = await pool.call("hold", size=200 * MIB)
+    second = await pool.call("hold", size=1 * MIB)
+
+    await pool.sandbox.close()
+    assert first == second
+    assert told[0] > 200 * MIB > told[1] > 0
+
+
 async def test_want_of_room_is_not_the_documents_failure(pool):
     """A full disk passes; the document must not fail for good."""
     with pytest.raises(TransientError) as caught:

@@ -65,6 +65,14 @@ def die(call):
     signal.pause()
 
 
+def hold(call):
+    """Use memory for as long as it takes to be seen, and give it back."""
+    held = bytearray(call.request["size"])
+    held[::4096] = b"x" * len(held[::4096])
+    time.sleep(0.5)
+    return {"pid": os.getpid()}
+
+
 def eat(_):
     """Ask for ever more memory."""
     held = []
@@ -195,6 +203,7 @@ OPERATIONS = {
         drip,
         spin,
         die,
+        hold,
         eat,
         eat_and_abort,
         ask_for_much_and_abort,

@@ -321,6 +321,34 @@ def test_what_a_system_counts_is_told_as_what_the_run_added() -> None:
     assert exposition.changes(before, after) == {f"{exposition.PEAK}/a": 7.0, "docstage_child_kills_total/memory": 1.0}
 
 
+def test_every_hostile_document_is_told_with_its_code_and_cost() -> None:
+    """That it ended as it may says nothing of what it cost."""
+    console = Console(width=200, record=True, file=io.StringIO())
+    bomb = record(id="bomb-1", kind="hostile", outcome="bomb", code="memory_limit", seconds=1.5, attempts=2)
+    bomb.peak_bytes = 300 * report.MIB
+
+    report.show(console, [record(), bomb], 1.0, {})
+
+    (line,) = [line for line in console.export_text().splitlines() if "bomb-1" in line]
+    assert [cell.strip() for cell in line.strip("│").split("│")] == [
+        "bomb-1", "bomb", "memory_limit", "2", "1.50", "300 MiB",
+    ]  # fmt: skip
+
+
+def test_the_memory_of_one_job_is_what_its_calls_added() -> None:
+    """Lanes count apart, and what ran before counts for nothing."""
+    before = {f"{exposition.CALL}_sum/ocr": 500.0, f"{exposition.CALL}_count/ocr": 5.0}
+    after = {
+        f"{exposition.CALL}_sum/ocr": 700.0,
+        f"{exposition.CALL}_count/ocr": 7.0,
+        f"{exposition.CALL}_sum/validate": 40.0,
+        f"{exposition.CALL}_count/validate": 1.0,
+    }
+
+    assert exposition.peak_of_one(before, after) == 100
+    assert exposition.peak_of_one(after, after) is None
+
+
 def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever sets a variable means it."""
     file = tmp_path / "docstage.env"
