@@ -35,6 +35,13 @@ def _dashboard_expressions():
     return [target["expr"] for panel in panels for target in panel.get("targets", [])]
 
 
+def test_every_panel_has_a_number_of_its_own():
+    """Links and stored views name panels by it; of two with one number only one can be meant."""
+    numbers = [panel["id"] for panel in json.loads(DASHBOARD.read_text())["panels"]]
+
+    assert len(set(numbers)) == len(numbers)
+
+
 def _anchors():
     headings = re.findall(r"^#+ (.+)$", RUNBOOK.read_text(), re.MULTILINE)
     return {re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings}
