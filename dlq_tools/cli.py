@@ -208,7 +208,7 @@ class Tool:
         try:
             await reconcile(self._settings, self._database)
         except BrokerUnavailableError:
-            report.console.print("the broker does not answer; the queue is put right later", style="yellow")
+            report.tell("the broker does not answer; the queue is put right later")
 
 
 @contextmanager

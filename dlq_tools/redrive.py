@@ -26,6 +26,9 @@ POLL_SECONDS: Final = 0.5
 ENOUGH: Final = 5
 # What one transaction may hold locked, whatever the rate.
 BATCH: Final = 200
+# Letters are released in steps as small as this allows: a second's worth at once would be a queue before fresh jobs.
+STEP_SECONDS: Final = 0.1
+LOOK_SECONDS: Final = 1.0
 
 
 class Ending(StrEnum):
@@ -144,14 +147,17 @@ class BulkRedrive:
             await self._settle(self._plan.wait, otherwise=Ending.UNDECIDED)
 
     async def _release(self, letters: Sequence[Letter]) -> None:
-        """Redrive at the rate, a second's worth at a time, and stop when too many fail again."""
-        size = min(BATCH, max(1, round(self._plan.rate)))
+        """Redrive at the rate, in small steps, and stop when too many fail again."""
+        size = min(BATCH, max(1, round(self._plan.rate * STEP_SECONDS)))
+        looked = self._clock.monotonic()
         for start in range(0, len(letters), size):
-            began = self._clock.monotonic()
+            began, last = self._clock.monotonic(), start + size >= len(letters)
             await self._redrive(letters[start : start + size])
-            await self._look()
-            self._judge(enough=ENOUGH)
-            if start + size < len(letters):
+            if last or began - looked >= LOOK_SECONDS:
+                looked = began
+                await self._look()
+                self._judge(enough=ENOUGH)
+            if not last:
                 await self._pause(size / self._plan.rate - (self._clock.monotonic() - began))
 
     def _judge(self, *, enough: int) -> None:

@@ -9,18 +9,12 @@ from enum import Enum
 from typing import Any, Final
 from uuid import UUID
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
 from dlq_tools.redrive import Ending, Plan, Progress
 from schema.db.dead_letters import Group, Letter
 from schema.db.redrives import RedriveAnswer
 from schema.runtime.clock import Clock
 
 NONE: Final = "-"
-# Whatever the screen's width: it folds a long line by itself, and ids survive being copied.
-WIDTH: Final = 240
 TICK_SECONDS: Final = 10.0
 
 _ENDINGS: Final = {
@@ -36,9 +30,6 @@ _REFUSALS: Final = {
     RedriveAnswer.GONE: "the document was deleted",
     RedriveAnswer.NOT_FAILED: "the job has ended otherwise",
 }
-
-console = Console(width=WIDTH)
-stderr = Console(stderr=True, width=WIDTH)
 
 
 def as_json(value: Any) -> str:  # noqa: ANN401 - anything with ids and times in it
@@ -59,17 +50,20 @@ def show_groups(groups: Sequence[Group], *, as_lines: bool) -> None:
     if not groups:
         say("no open letters")
         return
-    table = _table("Open dead letters", "stage", "code", "reason", "letters", "oldest", "newest")
-    for group in groups:
-        table.add_row(
-            group.stage or NONE,
-            group.code,
-            group.reason,
-            str(group.letters),
-            _time(group.oldest_at),
-            _time(group.newest_at),
-        )
-    console.print(table)
+    show_records(
+        "Open dead letters",
+        [
+            {
+                "stage": group.stage,
+                "code": group.code,
+                "reason": group.reason,
+                "letters": group.letters,
+                "oldest": group.oldest_at,
+                "newest": group.newest_at,
+            }
+            for group in groups
+        ],
+    )
 
 
 def show_letters(letters: Sequence[Letter], *, of: int, as_lines: bool) -> None:
@@ -80,31 +74,39 @@ def show_letters(letters: Sequence[Letter], *, of: int, as_lines: bool) -> None:
     if not letters:
         say("no letter matches")
         return
-    table = _table("Dead letters", "id", "job", "stage", "code", "series", "attempts", "state", "since")
-    for letter in letters:
-        table.add_row(
-            str(letter.id),
-            str(letter.job_id or NONE),
-            letter.stage or NONE,
-            letter.code,
-            str(letter.series),
-            str(letter.attempts),
-            letter.state.value,
-            _time(letter.created_at),
-        )
-    console.print(table)
+    show_records(
+        "Dead letters",
+        [
+            {
+                "id": letter.id,
+                "job": letter.job_id,
+                "stage": letter.stage,
+                "code": letter.code,
+                "series": letter.series,
+                "attempts": letter.attempts,
+                "state": letter.state.value,
+                "since": letter.created_at,
+            }
+            for letter in letters
+        ],
+    )
     if of > len(letters):
         say(f"the oldest {len(letters)} of {of} letters; --limit shows more")
 
 
 def show_records(title: str, records: Sequence[Mapping[str, Any]]) -> None:
-    """Print records as a table whose columns are their keys."""
+    """Print records as a table whose columns are their keys.
+
+    As wide as it must be, whatever the screen: that folds a line by itself, and ids survive being copied.
+    """
     if not records:
         return
-    table = _table(title, *records[0])
-    for record in records:
-        table.add_row(*(_cell(value) for value in record.values()))
-    console.print(table)
+    lines = [list(records[0]), *([_cell(value) for value in record.values()] for record in records)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    say(f"{title}\n")
+    for line in lines:
+        say("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    say("")
 
 
 def say_plan(plan: Plan, letters: int) -> None:
@@ -144,24 +146,17 @@ def say_redrive(ending: Ending, progress: Progress, *, of: int) -> None:
 
 
 def say(text: str) -> None:
-    """Print one line for a person; a terminal's markup in it has no effect."""
-    console.print(text, markup=False, highlight=False)
+    """Print one line for a person."""
+    sys.stdout.write(f"{text}\n")
 
 
 def tell(text: str) -> None:
     """Print one line that is no part of the answer."""
-    stderr.print(text, markup=False, highlight=False)
+    sys.stderr.write(f"{text}\n")
 
 
 def _known(progress: Progress) -> str:
     return f"{progress.passed} passed, {progress.failed} failed again, {len(progress.watched)} are under way"
-
-
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for column in columns:
-        table.add_column(column, overflow="fold", no_wrap=column == "id")
-    return table
 
 
 def _time(moment: datetime) -> str:
@@ -173,7 +168,7 @@ def _cell(value: Any) -> str:  # noqa: ANN401 - a database value
         return NONE
     if isinstance(value, datetime):
         return _time(value)
-    return as_json(value) if isinstance(value, Mapping) else str(value)
+    return as_json(value) if isinstance(value, Mapping | list) else str(value)
 
 
 def _plain(value: object) -> object:

@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse
 
 from intake import docs_page
 from intake.envelope import Envelope
+from intake.parameters import invalid_parameter
 from intake.problems import Problem, ProblemCode, answer
 from intake.routes import actions, events, health, jobs, limits, results, webhooks
 from intake.services import Services
@@ -60,10 +61,7 @@ async def _refuse_parameter(request: Request, error: Exception) -> Response:
     if not isinstance(error, RequestValidationError):
         raise error
     first = error.errors()[0]
-    name = str(first["loc"][-1])
-    return answer(
-        Problem(ProblemCode.INVALID_PARAMETER, f"{name}: {first['type']}.", parameter=name), request.state.request_id
-    )
+    return answer(invalid_parameter(str(first["loc"][-1]), first), request.state.request_id)
 
 
 async def _refuse_route(request: Request, error: Exception) -> Response:

@@ -5,6 +5,7 @@ from typing import Final, TypeVar
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from intake.parameters import invalid_parameter
 from intake.problems import Problem, ProblemCode
 
 MAX_BODY_BYTES: Final = 16 << 10
@@ -38,10 +39,9 @@ async def read_wish(request: Request, shape: type[W]) -> W:
 
 def _problem(error: ValidationError) -> Problem:
     """Name the first member that is wrong, never its value."""
-    first = error.errors(include_input=False, include_url=False, include_context=False)[0]
+    first = error.errors(include_input=False, include_url=False)[0]
     if not first["loc"]:
         return Problem(ProblemCode.MALFORMED_REQUEST, "The body is no JSON object of the expected shape.")
     if first["type"] == "extra_forbidden":
         return Problem(ProblemCode.INVALID_PARAMETER, "The body has a member that does not exist.")
-    name = str(first["loc"][0])
-    return Problem(ProblemCode.INVALID_PARAMETER, f"{name}: {first['type']}.", parameter=name)
+    return invalid_parameter(str(first["loc"][0]), first)

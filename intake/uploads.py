@@ -114,7 +114,7 @@ class Upload:
         async for data in self._received():
             read += len(data)
             if read > self._max_bytes + MAX_FRAMING_BYTES:
-                raise self._too_large()
+                raise self._too_large(read)
             self._feed(data)
             pending, self._pending = self._pending, []
             for piece in pending:
@@ -148,10 +148,11 @@ class Upload:
         self.size_bytes += len(piece)
         metrics.UPLOAD_BYTES.inc(len(piece))
         if self.size_bytes > self._max_bytes:
-            raise self._too_large()
+            raise self._too_large(self.size_bytes)
 
-    def _too_large(self) -> Problem:
-        return Problem(ProblemCode.DOCUMENT_TOO_LARGE, limit=self._max_bytes)
+    def _too_large(self, actual: int) -> Problem:
+        """Refuse with the size that was reached: how much more would have come is not known."""
+        return Problem(ProblemCode.DOCUMENT_TOO_LARGE, limit=self._max_bytes, actual=actual)
 
     def _recognized(self, head: bytearray) -> bytes:
         """Find out what the file is, or refuse it at once; return its first bytes."""

@@ -5,6 +5,8 @@
 - cancel to silence: a scan is being recognized; from the 200 of its cancel until parser and tool are dead.
 - retries of one instant: a thousand attempts fail at once; the share of them that comes back, over the relay and the
   ladder, in the busiest tenth of the window.
+- store back to flowing: a minute without the object store while fifty jobs wait, with the default settings; from the
+  moment it can be reached again until the first and the last of them is completed, none of which may lose an attempt.
 - restart to flowing: from the moment a service is told to stop until a job submitted meanwhile is completed, the
   service's own stop and start included.
 
@@ -20,11 +22,12 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
+import httpx
 from alembic import command
 from rich.console import Console
 from rich.table import Table
@@ -46,7 +49,7 @@ from tests.support.families import group_at_work, members
 from tests.support.protocol import accepted_jobs, claim_all, write_all
 from tests.support.proxy import proxied
 from tests.support.services import Services, fresh_bucket, fresh_database, fresh_vhost, running_services
-from tests.support.system import System, running_system
+from tests.support.system import QUICK, Process, System, running_system
 
 TEXT: Final = b"How long does it take?\n"
 SCANNED: Final = [f"Page {number} of a long scan, which nobody wants any more." for number in range(1, 21)]
@@ -54,6 +57,12 @@ LOSS_SECONDS: Final = 300
 FAILURES: Final = 1000
 # The first retry comes after 10 to 20 s: a window long enough to see it filled evenly.
 LONG_WINDOW: Final = RetryPolicy(base=timedelta(seconds=10))
+WAITING: Final = 50
+OUTAGE_SECONDS: Final = 60
+# Beyond what is kept in the database, so that the stages have to ask the store.
+LARGE: Final = 1000
+_ATTEMPTS = "SELECT DISTINCT attempt FROM stage_attempt WHERE job_id = ANY(CAST(:ids AS uuid[]))"
+_ENDS = "SELECT finished_at FROM job WHERE id = ANY(CAST(:ids AS uuid[]))"
 _CLAIMS = "SELECT began_at FROM stage_attempt WHERE job_id = :id AND stage = 'extract' ORDER BY fencing_token"
 _NOW = "SELECT clock_timestamp() AS now"
 _PROVABLE = "SELECT now() - pg_postmaster_start_time() > interval '10 seconds' AS yes"
@@ -145,6 +154,44 @@ async def busiest_tenth(system: System, _: Services) -> float:
     return max(tenths.values()) / FAILURES
 
 
+async def _ends_after_outage(system: System) -> list[float]:
+    """Take the store from workers that have all to do; return when each job ended, in seconds from its return."""
+    system.processes["rest"].close()
+    with proxied(system.environment["DOCSTAGE_S3_ENDPOINT"]) as way:
+        ids = [await system.submit(TEXT * LARGE + str(number).encode()) for number in range(WAITING)]
+        way.cut()
+        workers = system.stages("rest", DOCSTAGE_S3_ENDPOINT=way.url)
+        workers.environment = {name: value for name, value in workers.environment.items() if name not in QUICK}
+        workers.start()
+        await eventually(lambda: _pauses(workers))
+        await asyncio.sleep(OUTAGE_SECONDS)
+        (back,) = await rows(system.database, _NOW)
+        way.heal()
+        jobs = await asyncio.gather(*(system.finished(job_id) for job_id in ids))
+        attempts = await rows(system.database, _ATTEMPTS, ids=ids)
+        ends = await rows(system.database, _ENDS, ids=ids)
+    assert {job["status"] for job in jobs} == {"completed"}
+    assert {attempt["attempt"] for attempt in attempts} == {1}
+    await system.start(system.stages("rest", "validate", "normalize", "persist"))
+    return [(end["finished_at"] - back["now"]).total_seconds() for end in ends]
+
+
+async def _pauses(workers: Process) -> bool:
+    with suppress(httpx.HTTPError):
+        return "paused" in await workers.missing()
+    return False
+
+
+async def store_to_first(system: System, _: Services) -> float:
+    """Give the store back and wait for the first job."""
+    return min(await _ends_after_outage(system))
+
+
+async def store_to_last(system: System, _: Services) -> float:
+    """Give the store back and wait for the last job."""
+    return max(await _ends_after_outage(system))
+
+
 async def _restart(system: System, stop: Callable[[], None], start: Callable[[], None]) -> float:
     """Restart a service under a running system; return the seconds until a job gets through again."""
     await system.start(system.stages("heir", "extract"))
@@ -177,6 +224,8 @@ MEASURES: Final[dict[str, tuple[Measure, int]]] = {
     "kill -> takeover": (kill_to_takeover, 20),
     "lost machine -> takeover": (loss_to_takeover, 3),
     "cancel -> parser and tool dead": (cancel_to_silence, 20),
+    "store back after a minute -> first of 50 jobs": (store_to_first, 2),
+    "store back after a minute -> last of 50 jobs": (store_to_last, 2),
     "RabbitMQ restart -> flowing": (broker_restart, 3),
     "PostgreSQL restart -> flowing": (database_restart, 3),
     # The last one: it leaves its jobs behind, and no worker for their stage.

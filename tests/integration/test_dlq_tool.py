@@ -242,11 +242,12 @@ async def test_an_interrupted_redrive_accounts_for_what_it_did(database):
         clock=SystemClock(),
         plan=plan,
         redriven=lambda: None,
-        told=lambda progress: bulk.interrupt() if progress.redriven == 4 else None,
+        told=lambda _: bulk.interrupt(),
     )
 
     assert await bulk.run(await _letters(database)) is Ending.INTERRUPTED
-    assert len(await _letters(database, LetterFilter(state=LetterState.REDRIVEN))) == bulk.progress.redriven == 4
+    assert 0 < bulk.progress.redriven < 5
+    assert len(await _letters(database, LetterFilter(state=LetterState.REDRIVEN))) == bulk.progress.redriven
 
 
 async def test_a_dry_run_changes_nothing_and_no_match_is_told_by_the_status(database, tool):

@@ -250,6 +250,26 @@ async def test_a_bad_filter_is_refused_by_name(
 
 
 @pytest.mark.parametrize(
+    ("params", "detail", "limit"),
+    [
+        ({"page_size": "1001"}, "page_size: should be less than or equal to 1000.", 1000),
+        ({"page_size": "many"}, "page_size: should be a valid integer, unable to parse string as an integer.", None),
+        ({"kind": "poem"}, "kind: should be 'text', 'summary', 'invoice' or 'contract'.", None),
+        ({"client_tag": "a\x01"}, "client_tag: expected 1 to 64 printable characters.", None),
+        ({"client_tag": "a" * 65}, "client_tag: should have at most 64 characters.", 64),
+        ({"created_after": "2026-01-01T00:00:00"}, "created_after: should have timezone info.", None),
+    ],
+)
+async def test_a_bad_filter_is_told_what_was_expected(
+    client: httpx.AsyncClient, params: dict[str, str], detail: str, limit: int | None
+):
+    """A person reads this, who does not know the words of our libraries."""
+    answer = await client.get("/v1/jobs", params=params)
+
+    assert (answer.json()["detail"], answer.json().get("limit")) == (detail, limit)
+
+
+@pytest.mark.parametrize(
     "moment", ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59Z", "9999-12-31T23:59:59-14:00"]
 )
 async def test_a_time_out_of_reach_is_as_far_as_one_can_look(client: httpx.AsyncClient, moment: str):

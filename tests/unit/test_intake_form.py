@@ -74,6 +74,7 @@ async def test_a_file_of_exactly_the_limit_is_taken_and_one_byte_more_is_not():
         await read(multipart(HEAD + b"x", kind=b"text"), 7, max_bytes=len(HEAD))
 
     assert refused.value.code is ProblemCode.DOCUMENT_TOO_LARGE
+    assert refused.value.members == {"limit": len(HEAD), "actual": len(HEAD) + 1}
 
 
 async def test_an_endless_tail_after_the_last_boundary_is_cut_off():
