@@ -6,10 +6,12 @@ A value that is also printed gets the place where it is printed; the XML wins wh
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from itertools import islice
 from typing import Any, Final
 
 from lxml import etree
 
+from stages.fields.arithmetic import ITEM, Stated, Triple, doubts
 from stages.fields.dates import find_dates
 from stages.fields.money import CODES, decimal_string, numbers
 from stages.fields.view import MAX_EVIDENCE, MAX_VALUE, Json, Spot, View
@@ -36,6 +38,13 @@ class Syntax:
     tax_values: Mapping[str, str]
     line: str
     line_values: Mapping[str, str]
+    line_sum: str
+    paid: str
+    rounding: str
+    base_quantity: str
+    line_extras: str
+    extra_amount: str
+    extra_is_charge: str
 
 
 _TRADE: Final = "SupplyChainTradeTransaction|SpecifiedSupplyChainTradeTransaction"
@@ -74,6 +83,13 @@ CII: Final = Syntax(
         "amount": f"{_LINE_SETTLEMENT}/SpecifiedTradeSettlementLineMonetarySummation|"
         "SpecifiedTradeSettlementMonetarySummation/LineTotalAmount",
     },
+    line_sum=f"{_SUMMATION}/LineTotalAmount",
+    paid=f"{_SUMMATION}/TotalPrepaidAmount",
+    rounding=f"{_SUMMATION}/RoundingAmount",
+    base_quantity=f"{_LINE_AGREEMENT}/NetPriceProductTradePrice/BasisQuantity",
+    line_extras=f"{_LINE_SETTLEMENT}/SpecifiedTradeAllowanceCharge",
+    extra_amount="ActualAmount",
+    extra_is_charge="ChargeIndicator/Indicator",
 )
 
 _SUPPLIER: Final = "AccountingSupplierParty/Party"
@@ -104,6 +120,13 @@ UBL: Final = Syntax(
         "unit_price": "Price/PriceAmount",
         "amount": "LineExtensionAmount",
     },
+    line_sum="LegalMonetaryTotal/LineExtensionAmount",
+    paid="LegalMonetaryTotal/PrepaidAmount",
+    rounding="LegalMonetaryTotal/PayableRoundingAmount",
+    base_quantity="Price/BaseQuantity",
+    line_extras="AllowanceCharge",
+    extra_amount="Amount",
+    extra_is_charge="ChargeIndicator",
 )
 _SYNTAX_OF_ROOT: Final = {"CrossIndustryInvoice": CII, "CrossIndustryDocument": CII, "Invoice": UBL, "CreditNote": UBL}
 
@@ -130,7 +153,37 @@ def _read(root: etree._Element, syntax: Syntax, view: View) -> tuple[Json, list[
         invoice[name] = None if node is None else _field(name, node, view)
     invoice["taxes"] = list(_records(root, syntax.tax, syntax.tax_values, MAX_TAXES))
     invoice["lines"] = list(_records(root, syntax.line, syntax.line_values, MAX_LINES))
-    return invoice, _doubts(invoice, view)
+    return invoice, [*_doubts(invoice, view), *doubts(invoice, _stated(root, syntax))]
+
+
+def _stated(root: etree._Element, syntax: Syntax) -> Stated:
+    """Return what the sums are checked with beside the invoice's fields."""
+    line_sum = _number(root, syntax.line_sum)
+    paid = (_number(root, syntax.paid) or Decimal(0)) - (_number(root, syntax.rounding) or Decimal(0))
+    items = (_item(node, syntax) for node in islice(find_all(root, syntax.line), MAX_LINES))
+    return Stated([] if line_sum is None else [line_sum], paid=[paid], items=[item for item in items if item])
+
+
+def _item(line: etree._Element, syntax: Syntax) -> Triple | None:
+    """Return quantity, price of one and amount of a line, without what was added to it or taken off."""
+    quantity, price, amount = (_number(line, syntax.line_values[name]) for name in ITEM)
+    base = _number(line, syntax.base_quantity) or Decimal(1)
+    if quantity is None or price is None or amount is None:
+        return None
+    worth = amount - sum(_extras(line, syntax))
+    # Programs of much use write the line's own quantity as that of the price, and mean a price for one.
+    return min(quantity / base, quantity, key=lambda each: abs(each * price - worth)), price, worth
+
+
+def _extras(line: etree._Element, syntax: Syntax) -> Iterator[Decimal]:
+    for extra in find_all(line, syntax.line_extras):
+        amount = _number(extra, syntax.extra_amount) or Decimal(0)
+        yield amount if find_text(extra, syntax.extra_is_charge) in {"true", "1"} else -amount
+
+
+def _number(node: etree._Element, path: str) -> Decimal | None:
+    text = find_text(node, path)
+    return None if text is None else _decimal(text)
 
 
 def _nodes(root: etree._Element, paths: Sequence[str]) -> Iterator[etree._Element]:

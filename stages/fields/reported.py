@@ -22,9 +22,9 @@ from schema.wire.results import (
     Invoice,
     PartyField,
 )
+from stages.fields.arithmetic import doubts, printed
 from stages.fields.dates import find_dates
 from stages.fields.engine import Request, frame
-from stages.fields.invoice import check_sums
 from stages.fields.money import CODES, DOLLAR, SYMBOLS, decimal_string, numbers
 from stages.fields.proof import Passage, Proof
 from stages.fields.shapes import shapes
@@ -63,7 +63,7 @@ class ReportedEngine:
             if invoice["iban"] and not _has_check_digits(invoice["iban"]):
                 invoice["iban"] = None
                 result["warnings"].append({"code": "iban_invalid", "pages": []})
-            result["warnings"] += check_sums(invoice)
+            result["warnings"] += doubts(invoice, printed(reader.view))
         elif request.kind == "contract":
             result["contract"] = reader.section(Contract, self.answer)
         if reader.has_dropped:
@@ -153,7 +153,7 @@ class Reader:
     def _decimal(self, value: str, quote: Passage) -> tuple[str, Passage] | None:
         wanted = Decimal(value)
         for begin, line in quote.lines():
-            for number in numbers(line, self._view.separator):
+            for number in numbers(line, self.view.separator):
                 digits = _DIGITS.search(line, number.start, number.end)
                 part = digits and quote.part(begin + digits.start(), begin + digits.end())
                 if number.value == wanted and part and quote.holds(part.start, part.end):
@@ -163,17 +163,17 @@ class Reader:
     def _date(self, value: str, quote: Passage) -> tuple[str, Passage] | None:
         lines = list(quote.lines())
         text = " ".join(line for _, line in lines)
-        for moment in find_dates(text, month_first=self._view.month_first):
+        for moment in find_dates(text, month_first=self.view.month_first):
             start, end = lines[0][0] + moment.start, lines[0][0] + moment.end
             if moment.iso == value and quote.holds(start, end):
                 return value, quote.part(start, end)
         return None
 
     def _currency(self, value: str, quote: Passage) -> tuple[str, Passage] | None:
-        text, separator = quote.page.text[quote.start : quote.end], self._view.separator
+        text, separator = quote.page.text[quote.start : quote.end], self.view.separator
         marks = {number.mark for number in numbers(text, separator)} | set(_CODE.findall(text))
         marks |= {sign for sign in _SIGNS if sign in text}
-        dollar = "USD" if self._view.is_american else None
+        dollar = "USD" if self.view.is_american else None
         codes = {dollar if mark == DOLLAR else SYMBOLS.get(mark, mark) for mark in marks if mark is not None}
         return (value, quote) if value in CODES and value in codes else None
 
@@ -186,7 +186,7 @@ class Reader:
         return found
 
     @property
-    def _view(self) -> View:
+    def view(self) -> View:
         """What the document's own numbers and dates say about how it writes them; looked at when first needed."""
         if self._seen is None:
             self._seen = self.look()

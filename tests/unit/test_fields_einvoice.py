@@ -85,6 +85,68 @@ def test_the_embedded_invoice_wins_over_what_is_printed():
     assert warnings == []
 
 
+@pytest.mark.parametrize(
+    ("stated", "wrong", "code"),
+    [
+        ("<ram:DuePayableAmount>119.00", "<ram:DuePayableAmount>99.00", "due_disagrees"),
+        ("<ram:BilledQuantity>2.0000", "<ram:BilledQuantity>3.0000", "lines_disagree"),
+        ("<ram:LineTotalAmount>100.00", "<ram:LineTotalAmount>150.00", "lines_disagree"),
+        ("<ram:RateApplicablePercent>19.00", "<ram:RateApplicablePercent>7.00", "taxes_disagree"),
+    ],
+)
+def test_an_electronic_invoice_that_does_not_add_up_is_named(stated, wrong, code):
+    """It is taken at its word, and its word is checked like any other's."""
+    _, warnings = _read(CII.replace(stated, wrong))
+
+    assert warnings == [code]
+
+
+LINE_OF_100 = "<ram:BilledQuantity>2.0000"
+SUMMATION = "<ram:TaxBasisTotalAmount>"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {  # paid before, and rounded
+            SUMMATION: f"<ram:TotalPrepaidAmount>20.20</ram:TotalPrepaidAmount>"
+            f"<ram:RoundingAmount>0.20</ram:RoundingAmount>{SUMMATION}",
+            "DuePayableAmount>119.00": "DuePayableAmount>99.00",
+        },
+        {  # a price for a hundred
+            LINE_OF_100: "<ram:BilledQuantity>200",
+            "</ram:ChargeAmount>": "</ram:ChargeAmount><ram:BasisQuantity>100</ram:BasisQuantity>",
+        },
+        {  # a price for one that is said to be for all
+            "</ram:ChargeAmount>": "</ram:ChargeAmount><ram:BasisQuantity>2.0000</ram:BasisQuantity>",
+        },
+        {  # a line with something taken off, and something added
+            LINE_OF_100: "<ram:BilledQuantity>3",
+            "<ram:SpecifiedLineTradeSettlement>": "<ram:SpecifiedLineTradeSettlement>"
+            "<ram:SpecifiedTradeAllowanceCharge><ram:ChargeIndicator><udt:Indicator>false</udt:Indicator>"
+            "</ram:ChargeIndicator><ram:ActualAmount>60</ram:ActualAmount></ram:SpecifiedTradeAllowanceCharge>"
+            "<ram:SpecifiedTradeAllowanceCharge><ram:ChargeIndicator><udt:Indicator>true</udt:Indicator>"
+            "</ram:ChargeIndicator><ram:ActualAmount>10</ram:ActualAmount></ram:SpecifiedTradeAllowanceCharge>",
+        },
+        {  # lines that make the net only with what the whole invoice adds
+            SUMMATION: f"<ram:LineTotalAmount>90.00</ram:LineTotalAmount>{SUMMATION}",
+            "<ram:LineTotalAmount>100.00": "<ram:LineTotalAmount>90.00",
+            "50.0000": "45.0000",
+        },
+    ],
+)
+def test_what_an_electronic_invoice_adds_and_takes_off_is_reckoned_with(changes):
+    """A warning that means nothing is soon read by nobody."""
+    xml = CII
+    for old, new in changes.items():
+        assert old in xml
+        xml = xml.replace(old, new)
+
+    _, warnings = _read(xml)
+
+    assert warnings == []
+
+
 def test_a_value_that_is_also_printed_says_where():
     """XML has no place on a page; the reader of the page still wants to see it."""
     invoice, _ = _read(CII)

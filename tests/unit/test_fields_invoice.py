@@ -231,6 +231,61 @@ def test_sums_that_do_not_add_up_are_named():
     assert warnings == ["totals_disagree"]
 
 
+@pytest.mark.parametrize(
+    ("printed", "wrong", "code"),
+    [
+        ("2        1.250,00         2.500,00", "3        1.250,00         2.500,00", "lines_disagree"),
+        ("1.250,00         2.500,00", "1.250,00         3.500,00", "lines_disagree"),
+        (
+            "      Gesamtbetrag",
+            "      Zahlbetrag                                          9.999,00 \u20ac\n      Gesamtbetrag",
+            "due_disagrees",
+        ),
+    ],
+)
+def test_amounts_that_do_not_make_each_other_are_named(printed, wrong, code):
+    """Quantity and price, lines and sums, total and what is due: whoever pays looks at none of them twice."""
+    lines = "\n".join(GERMAN).replace(printed, wrong).split("\n")
+
+    _, warnings = _read(drawn_page(*lines))
+
+    assert warnings == [code]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Down payment                   20.00",
+        "Previous balance               20.00",
+    ],
+)
+def test_a_due_amount_that_the_document_explains_is_no_conflict(line):
+    """What was paid before or is still owed stands between the total and what is due."""
+    due = "22.00" if line.startswith("Down") else "62.00"
+
+    invoice, warnings = _read(drawn_page("Invoice 77-1", "Total   42.00", line, f"Amount due   {due}"))
+
+    assert invoice["amount_due"]["value"] == due
+    assert warnings == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Screws             1000        0.03               33.30",  # a price rounded to cents
+        "Saws               3           12.33     10%      33.29",  # less a discount
+    ],
+)
+def test_a_price_that_is_rounded_or_reduced_makes_its_amount(line):
+    """Half a cent adds up over a thousand pieces, and a discount stands in the line as a percentage."""
+    header = "Description        Quantity    Price     Disc.    Amount"
+    total = f"Total{line[-5:]:>50}"
+
+    _, warnings = _read(drawn_page("Invoice 77-1", header, line, "", total))
+
+    assert warnings == []
+
+
 def test_an_iban_with_wrong_check_digits_is_unknown_and_named():
     """Money sent to a misread account is gone."""
     lines = [line.replace("DE08 7009", "DE09 7009") for line in GERMAN]

@@ -153,6 +153,22 @@ def test_sums_that_disagree_are_told_as_with_the_rules():
     assert _codes(result) == ["totals_disagree"]
 
 
+def test_lines_and_what_is_due_are_checked_as_with_the_rules():
+    """Of a model's answer, too, quantity and price make the amount and the total is what is due."""
+    page = drawn_page("Saw 2 x 10.00 = 30.00 EUR", "Total 42.00 EUR", "Amount due 99.00 EUR")
+    line = {"description": "Saw", "quantity": "2", "unit_price": "10.00", "amount": "30.00"}
+
+    result = _read(
+        Kind.INVOICE,
+        [page],
+        total=said("42.00", "Total 42.00 EUR"),
+        amount_due=said("99.00", "Amount due 99.00 EUR"),
+        lines=[{**line, "quote": "Saw 2 x 10.00 = 30.00 EUR"}],
+    )
+
+    assert _codes(result) == ["due_disagrees", "lines_disagree"]
+
+
 def test_a_contract_over_several_pages():
     """A quote is found on its own page, over the ends of lines, and a role stands in the quote or is unknown."""
     pages = [
