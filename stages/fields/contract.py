@@ -1,6 +1,6 @@
 """Contracts: the title, who agrees with whom, from when to when, and what the clauses say.
 
-What a template leaves open (``[Name]``, ``____``, ``{date}``) is unknown.
+What a template leaves open (``stages.fields.placeholders``) is unknown.
 """
 
 import re
@@ -15,6 +15,7 @@ from stages.fields.contract_parties import Party, described_parties, find_partie
 from stages.fields.durations import tidy
 from stages.fields.flow import Flow
 from stages.fields.lexicon import pattern
+from stages.fields.placeholders import is_left_open, is_stand_in
 from stages.fields.sentences import sentences, without_headings
 from stages.fields.view import MAX_EVIDENCE, Json
 
@@ -58,7 +59,6 @@ _TYPES: Final = tuple(
     }.items()
 )
 _THIS: Final = re.compile(r"\W*(?:this|dieser|diese|le pr[ée]sent|ce)\b", re.IGNORECASE)
-_PLACEHOLDER: Final = re.compile(r"\[[^\]]{0,80}\]|\{[^}]{0,60}\}|_{3,}")
 
 
 def read_contract(pages: Sequence[Mapping[str, Any]]) -> Json:
@@ -140,13 +140,14 @@ class _Reader:
     def _first(self, spans: Iterable[tuple[int, int]]) -> Json | None:
         """Return the first of ``spans`` that nobody is still to fill in."""
         for span in spans:
-            if not _PLACEHOLDER.search(self.text[max(0, span[0] - NEAR // 2) : span[1] + 2]):
+            around = self.text[max(0, span[0] - NEAR // 2) : span[1] + 2]
+            if not is_left_open(around) and not is_stand_in(self.text[slice(*span)]):
                 return self._field(span, LIKELY)
         return None
 
     def _termination(self) -> Json | None:
         for span in self._sentences:
-            if clauses.TERMINATION.search(self.text[slice(*span)]):
+            if clauses.TERMINATION.search(self.text[slice(*span)]) and not is_left_open(self.text[slice(*span)]):
                 return self._field((span[0], min(span[1], span[0] + MAX_CLAUSE)), LIKELY)
         return None
 
@@ -157,7 +158,7 @@ class _Reader:
         for span in self._sentences:
             if count >= clauses.MAX_OBLIGATIONS:
                 return
-            if pattern.search(self.text[slice(*span)]) and not _PLACEHOLDER.search(self.text[slice(*span)]):
+            if pattern.search(self.text[slice(*span)]) and not is_left_open(self.text[slice(*span)]):
                 field = self._field((span[0], min(span[1], span[0] + MAX_CLAUSE)), LIKELY)
                 if field:
                     count += 1
@@ -186,4 +187,4 @@ def _is_title(text: str) -> bool:
     words = [word for word in text.split() if len(word) > SHORT_WORD and word[0].isalpha()]
     if not words or len(text.split()) > MAX_TITLE_WORDS or text.endswith((".", ",", ";", ":")) or _THIS.match(text):
         return False
-    return sum(word[0].isupper() for word in words) >= CAPITALIZED * len(words) and not _PLACEHOLDER.search(text)
+    return sum(word[0].isupper() for word in words) >= CAPITALIZED * len(words) and not is_left_open(text)

@@ -9,6 +9,7 @@ from typing import Final
 from stages.fields.durations import tidy
 from stages.fields.lexicon import pattern, words
 from stages.fields.names import LEGAL_FORM
+from stages.fields.placeholders import is_stand_in
 
 MAX_PREAMBLE: Final = 3_000
 # A cover and a table of contents may stand before the sentence that gives the parties their names.
@@ -219,6 +220,7 @@ def is_partys_name(name: str) -> bool:
         len(name) > 1
         and any(map(str.isalpha, name))
         and not _PLACEHOLDER.search(name)
+        and not is_stand_in(name)
         and not _GENERIC.fullmatch(name)
         and not _DOCUMENT.search(name)
     )

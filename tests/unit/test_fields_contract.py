@@ -1,5 +1,7 @@
 """Contracts read from their opening sentence and their clauses."""
 
+import pytest
+
 from schema.wire.results import NormalizedDocument
 from stages.fields.engine import normalize
 from tests.support.extracted import document, drawn_page, text_page
@@ -80,6 +82,48 @@ def test_what_a_template_leaves_open_is_unknown():
         contract[name] is None
         for name in ("agreement_date", "effective_date", "expiration_date", "governing_law", "notice_period")
     )
+
+
+@pytest.mark.parametrize(
+    "gap", ["[30]", "{days}", "____", "......", ". . . . . ", "<number>", "«NOTICE_DAYS»", "XX", "(insert)"]
+)
+def test_a_termination_that_is_still_to_be_filled_in_is_unknown(gap):
+    """A period that nobody has agreed on yet would be relied on."""
+    text = f"Supply Agreement\n\nEither party may terminate this Agreement upon {gap} days of notice.\n"
+
+    assert _read(text_page(text))["termination"] is None
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "Either party may terminate this Agreement under Article XX at any time.",
+        "Le Client peut demander la résiliation si le «Prestataire» est en retard.",
+        "Either party may terminate this Agreement if usage is < 5 or > 10 units.",
+        "Either party may terminate this Agreement if fees (amount and date as invoiced) are unpaid.",
+    ],
+)
+def test_what_only_looks_like_a_gap_is_none(clause):
+    """Roman numbers, quotation marks and signs of comparison are part of what was agreed."""
+    assert _value(_read(text_page(f"Supply Agreement\n\n{clause}\n")), "termination") == clause
+
+
+@pytest.mark.parametrize(
+    "name", ["COMPANY NAME, Inc.", "Your Company LLC", "INSERT NAME Ltd", "XXX Corp", "Name of Client, Inc."]
+)
+def test_words_that_stand_for_a_name_are_nobody(name):
+    """An uppercase label with a legal form is set like a name, and is none."""
+    text = f"Supply Agreement\n\nThis Agreement is made between {name} and Alder Cloud GmbH.\n"
+
+    assert name not in [party["value"] for party in _read(text_page(text))["parties"]]
+
+
+@pytest.mark.parametrize("law", ["INSERT STATE", "YOUR STATE"])
+def test_words_that_stand_for_a_place_are_no_law(law):
+    """The same goes for whose laws govern."""
+    text = f"Supply Agreement\n\nThis Agreement is governed by the laws of {law}.\n"
+
+    assert _read(text_page(text))["governing_law"] is None
 
 
 def test_fields_of_a_drawn_page_have_a_page_and_a_box():
