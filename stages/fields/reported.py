@@ -23,6 +23,7 @@ from schema.wire.results import (
     PartyField,
 )
 from stages.fields.arithmetic import doubts, printed
+from stages.fields.boilerplate import is_boilerplate
 from stages.fields.dates import find_dates
 from stages.fields.engine import Request, frame
 from stages.fields.money import CODES, DOLLAR, SYMBOLS, decimal_string, numbers
@@ -96,7 +97,7 @@ class Reader:
     def summary(self, answer: Mapping[str, Any], most: int) -> Json:
         """Return the first ``most`` sentences that stand in the document, in its order and once each."""
         found = [self._find(each["quote"]) for each in answer["sentences"][:most]]
-        passages = {(each.page.number, each.start): each for each in found if each is not None}
+        passages = {(each.page.number, each.start): each for each in found if each and not is_boilerplate(each.text)}
         chosen = [passages[place] for place in sorted(passages)]
         sentences = [
             {"text": each.text, "page": each.page.number, "box": each.page.box_of(each, each)} for each in chosen

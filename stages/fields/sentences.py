@@ -5,7 +5,11 @@ from collections.abc import Iterator
 from typing import Final
 
 MAX_SENTENCE: Final = 1_200
-_END: Final = re.compile(r"[.!?…][\"'”’»)\]]{0,2}(?=\s+[\"'“„«(\[§]{0,2}\s?[^\W_a-zà-öø-ÿ])")  # noqa: RUF001 - quotes as printed
+_END: Final = re.compile(
+    r"[.!?…][\"'”’»)\]]{0,2}(?=\s+[\"'“„«(\[§]{0,2}\s?[^\W_a-zà-öø-ÿ])"  # noqa: RUF001 - quotes as printed
+    # Chinese and Japanese put no blank behind a sentence.
+    r"|[。！？][」』”’）]{0,2}"  # noqa: RUF001 - marks as printed
+)
 # The next line begins anew, so that the first line of a numbered clause is no heading.
 _HEADING: Final = re.compile(
     r"^(?:§ ?\d{1,3}[a-z]?|(?:Article|Section|Clause|Artikel|ARTICLE|SECTION) \w{1,5}|\d{1,2}(?:\.\d{1,2}){0,2}[.)]?)"

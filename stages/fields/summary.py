@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import log, sqrt
 from typing import Any, Final
 
+from stages.fields.boilerplate import is_boilerplate
 from stages.fields.flow import Flow
 from stages.fields.sentences import sentences
 from stages.fields.view import Json
@@ -22,8 +23,12 @@ MAX_SUMMARY: Final = 2_000
 REPETITION: Final = 0.5
 LEAD: Final = 0.35
 MIN_LETTERS_SHARE: Final = 0.6
+# Chinese, Japanese and Korean: two characters are about what a word is elsewhere.
+_UNSPACED: Final = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_RUN: Final = re.compile(rf"[{_UNSPACED}]+")
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
-_TERMINAL: Final = re.compile(r"[.!?…][\"'”’»)\]]{0,2}$")  # noqa: RUF001 - quotes as printed
+_LINE_END: Final = re.compile(rf"(?<=[{_UNSPACED}。、，！？])\s*\n\s*(?=[{_UNSPACED}])")  # noqa: RUF001 - marks as printed
+_TERMINAL: Final = re.compile(r"[.!?…。！？][\"'”’»)\]」』）]{0,2}$")  # noqa: RUF001 - marks as printed
 _BLANKS: Final = re.compile(r"\s+")
 
 
@@ -42,7 +47,8 @@ class Candidate:
 def summarize(pages: Sequence[Mapping[str, Any]], *, wanted: int | None = None) -> Json:
     """Return the summary, of ``wanted`` sentences at most; one without sentences for a document that has none.
 
-    Words are weighed by how often they come back, so it works in any language that puts blanks between them.
+    Words are weighed by how often they come back, so it works in any language; one that puts no blanks between its
+    words is weighed by pairs of characters.
 
     Shape: ``schema.wire.results.Summary``.
     """
@@ -55,30 +61,31 @@ def summarize(pages: Sequence[Mapping[str, Any]], *, wanted: int | None = None) 
 
 
 def _candidates(flow: Flow) -> list[Candidate]:
-    """Return the whole sentences of the document: no headings, no table rows, no fragments, nothing twice."""
+    """Return the whole sentences: no headings, no table rows, no fragments, no boilerplate, nothing twice."""
     seen: set[str] = set()
     found: list[Candidate] = []
     for paragraph in flow.paragraphs():
         for start, end in sentences(flow.text, *paragraph):
-            text = _BLANKS.sub(" ", flow.text[start:end])
-            words = _WORD.findall(text)
+            text = _BLANKS.sub(" ", _LINE_END.sub("", flow.text[start:end]))
+            words = _WORD.findall(_RUN.sub(" ", text))
+            pairs = [run[place : place + 2] for run in _RUN.findall(text) for place in range(len(run) - 1)]
             if len(found) >= MAX_CANDIDATES:
                 return found
-            if text.casefold() in seen or not _is_whole(text, words):
+            length = len(words) + len(pairs) // 2
+            if text.casefold() in seen or not _is_whole(text, length) or is_boilerplate(text):
                 continue
             seen.add(text.casefold())
-            content = frozenset(word.casefold() for word in words if len(word) >= MIN_LETTER)
-            found.append(Candidate(start, end, text, content, len(words), len(found)))
+            content = frozenset([word.casefold() for word in words if len(word) >= MIN_LETTER] + pairs)
+            found.append(Candidate(start, end, text, content, length, len(found)))
     return found
 
 
-def _is_whole(text: str, words: list[str]) -> bool:
-    letters = sum(map(len, words))
+def _is_whole(text: str, length: int) -> bool:
     return (
-        len(words) >= MIN_WORDS
+        length >= MIN_WORDS
         and not text[0].islower()
         and _TERMINAL.search(text) is not None
-        and letters >= MIN_LETTERS_SHARE * len(text.replace(" ", ""))
+        and sum(map(str.isalpha, text)) >= MIN_LETTERS_SHARE * len(text.replace(" ", ""))
     )
 
 

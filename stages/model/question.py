@@ -11,7 +11,7 @@ from schema.domain.kinds import Kind
 from schema.domain.limits import LimitName
 from stages.model.answers import answer_form
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Raised with every change of what is asked; results name it."""
 
 _MARK_LENGTH: Final = 16
@@ -36,7 +36,8 @@ Parties have the name and, as their role, the word by which the contract calls t
 the parties, at most 20, each one sentence of the contract.""",
     Kind.SUMMARY: """\
 Choose the {count} sentences that together say most of what the document says. Each is copied character by
-character as a whole sentence, in the order of the document; here a quote may be as long as its sentence.""",
+character as a whole sentence, in the order of the document; here a quote may be as long as its sentence.
+Never choose what stands under documents of any kind: notices of confidentiality, copyright or printing, greetings.""",
 }
 
 

@@ -50,7 +50,7 @@ async def test_a_model_is_asked_once_though_its_worker_dies_with_the_answer(fron
     assert [attempt["outcome"] for attempt in attempts] == ["worker_lost", "completed"]
     async with front.client() as client:
         result = (await client.get(f"/v1/jobs/{job_id}/result")).json()
-        assert (result["engine"], result["invoice"]["total"]["value"]) == ("model-1:small-1", "99.00")
+        assert (result["engine"], result["invoice"]["total"]["value"]) == ("model-2:small-1", "99.00")
         assert len(await _answers(front, job_id)) == 1
         assert (await client.delete(f"/v1/jobs/{job_id}")).status_code == 204
     await eventually(lambda: _none_left(front, job_id))

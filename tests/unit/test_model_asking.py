@@ -111,7 +111,7 @@ async def test_an_answer_is_kept_and_a_second_run_asks_nobody():
 
     assert first == again
     assert first.output["invoice"]["total"]["value"] == "99.00"
-    assert first.output["engine"] == "model-1:small-1"
+    assert first.output["engine"] == "model-2:small-1"
     assert len(provider.asked) == 1
     (key,) = store.objects
     assert key.startswith(f"jobs/{work.job_id}/answers/")
