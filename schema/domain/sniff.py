@@ -2,6 +2,7 @@
 
 import codecs
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from schema.domain.kinds import MediaType
@@ -33,6 +34,8 @@ _MARKUP = re.compile(
 _BOM_UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _MAX_CONTROL_SHARE: Final = 0.01
+_MIN_ZERO_SHARE: Final = 0.5
+_BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 
 
 def sniff(head: bytes) -> MediaType | None:
@@ -62,19 +65,44 @@ def sniff(head: bytes) -> MediaType | None:
 def text_encoding(head: bytes) -> str | None:
     """Say how ``head`` encodes plain text.
 
-    A character cut off at the end does not count against it.
+    A character cut off at the end does not count against it, nor do a few bytes that are none in UTF-8.
 
     Returns:
-        ``utf-8-sig``, ``utf-16`` or ``cp1252``; ``None`` when ``head`` is empty or is not plain text.
+        ``utf-8-sig``, ``utf-16``, ``utf-16-le``, ``utf-16-be`` or ``cp1252``; ``None`` when ``head`` is empty or is
+        not plain text.
     """
-    candidates = ("utf-16",) if head.startswith(_BOM_UTF16) else ("utf-8-sig", "cp1252")
-    for encoding in candidates:
-        text = _decoded(head, encoding)
+    for encoding, text in _readings(head):
         if text and _MARKUP.match(text):
             return None
         if text and len(_CONTROLS.findall(text)) <= len(text) * _MAX_CONTROL_SHARE and "\0" not in text:
             return encoding
     return None
+
+
+def _readings(head: bytes) -> Iterator[tuple[str, str | None]]:
+    """Yield the encodings that ``head`` may have, likely ones first, each with the text that it would be."""
+    utf16 = "utf-16" if head.startswith(_BOM_UTF16) else _utf16_by_zeros(head)
+    if utf16:
+        yield utf16, _decoded(head, utf16)
+        return
+    yield "utf-8-sig", _decoded(head, "utf-8-sig") or _mostly_utf8(head)
+    yield "cp1252", _decoded(head, "cp1252")
+
+
+def _utf16_by_zeros(head: bytes) -> str | None:
+    """Say in which half of each pair the zeros stand that Latin letters have in UTF-16."""
+    pairs = len(head) // 2
+    if pairs and head[1::2].count(0) > pairs * _MIN_ZERO_SHARE:
+        return "utf-16-le"
+    return "utf-16-be" if pairs and head[::2].count(0) > pairs * _MIN_ZERO_SHARE else None
+
+
+def _mostly_utf8(head: bytes) -> str | None:
+    """Decode what has more characters of several bytes than bytes that are none: other encodings have no such."""
+    text = head.decode("utf-8-sig", "replace")
+    odd = text.count("\ufffd")
+    letters = sum(map(str.isalpha, _BEYOND_ASCII.findall(text)))
+    return text if letters > odd else None
 
 
 def _decoded(head: bytes, encoding: str) -> str | None:

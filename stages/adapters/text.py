@@ -1,16 +1,12 @@
 """Plain text."""
 
-import codecs
-from typing import Final
-
 from schema.domain.errors import ErrorCode, PermanentError
 from schema.domain.limits import DocumentLimits
+from schema.domain.sniff import text_encoding
 from schema.wire.results import PageSource
 from stages.adapters.clean import clean
 from stages.adapters.pages import PageText
 from stages.adapters.source import Source
-
-_ENCODINGS: Final = ("utf-8-sig", "cp1252", "latin-1")
 
 
 class TextReader:
@@ -44,15 +40,8 @@ class TextReader:
 
 
 def decode(data: bytes) -> str:
-    """Decode text of any of the accepted encodings."""
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return data.decode("utf-16", "replace")
-    for encoding in _ENCODINGS:
-        try:
-            return data.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-    raise PermanentError(ErrorCode.UNSUPPORTED_TYPE)  # pragma: no cover - Latin-1 decodes everything
+    """Decode text of any of the accepted encodings; a byte that is none of it becomes the mark of what is unknown."""
+    return data.decode(text_encoding(data) or "latin-1", "replace")
 
 
 def split_long(page: str, max_chars: int) -> list[str]:

@@ -17,12 +17,19 @@ def _pages(data, **limits):
     return [reader.read(number) for number in range(1, reader.pages + 1)]
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"])
 def test_text_is_decoded_from_every_accepted_encoding(encoding):
     """A mangled umlaut is a wrong name on an invoice."""
     (page,) = _pages("Überweisung: 5 € und danke".encode(encoding))
 
     assert (page.source, page.text) == (PageSource.TEXT, "Überweisung: 5 € und danke")
+
+
+def test_one_bad_byte_spoils_no_other_letter():
+    """A byte that a copy has damaged must not turn every umlaut of a text into two wrong letters."""
+    (page,) = _pages("Größe und Länge".encode() + b"\xff" + "für alle".encode())
+
+    assert page.text == "Größe und Länge\ufffdfür alle"
 
 
 def test_form_feeds_part_pages():
