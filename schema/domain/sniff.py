@@ -11,10 +11,14 @@ ZIP: Final = b"PK\x03\x04"
 OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 PDF_WINDOW: Final = 1024
 
-# At the very beginning the mark is enough; further on it may be a text's words about it.
-_PDF = re.compile(rb"\A\s*%PDF-|%PDF-\d")
-# The first box of a photograph from a phone, after its length. Brands of films and of AVIF are others.
-_HEIC = re.compile(rb"ftyp(?:hei[cxms]|hev[cxms]|mif1|msf1)")
+# At the very beginning the mark is enough. Further on it may be a text's words about it, unless it begins a line,
+# stands behind binary junk, or has behind it the line of binary characters that PDFs have there.
+_PDF = re.compile(rb"\A\s*%PDF-|[^\x20-\x7e\t]%PDF-\d|%PDF-\d\.\d\s{1,4}%[\x80-\xff]")
+# The first box of a picture from a phone: its length, its brand, a version, and the brands that it is compatible with.
+_HEIC: Final = re.compile(rb"ftyp(?:hei|hev)[cxms]")
+_PICTURES: Final = (b"ftypmif1", b"ftypmsf1")
+_HEVC_BRAND: Final = re.compile(rb"(?:hei|hev)[cxms]")
+_BRANDS_BEGIN: Final = 16
 # The headers of four TIFF flavours: little and big endian, classic and BigTIFF.
 _MAGIC: Final[tuple[tuple[bytes, MediaType], ...]] = (
     (b"\x89PNG\r\n\x1a\n", MediaType.PNG),
@@ -55,11 +59,18 @@ def sniff(head: bytes) -> MediaType | None:
             return media_type
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return MediaType.WEBP
-    if _HEIC.match(head, 4):
+    if _HEIC.match(head, 4) or _is_general_heic(head):
         return MediaType.HEIC
     if _PDF.search(head, 0, PDF_WINDOW):
         return MediaType.PDF
     return MediaType.TEXT if text_encoding(head) else None
+
+
+def _is_general_heic(head: bytes) -> bool:
+    """Say whether a picture of the general brand is one for phones; AVIF and others have that brand, too."""
+    end = min(len(head), int.from_bytes(head[:4], "big"))
+    brands = (head[place : place + 4] for place in range(_BRANDS_BEGIN, end, 4))
+    return head[4:12] in _PICTURES and any(map(_HEVC_BRAND.fullmatch, brands))
 
 
 def text_encoding(head: bytes) -> str | None:
