@@ -61,12 +61,13 @@ _TYPES: Final = tuple(
 _THIS: Final = re.compile(r"\W*(?:this|dieser|diese|le pr[ée]sent|ce)\b", re.IGNORECASE)
 
 
-def read_contract(pages: Sequence[Mapping[str, Any]]) -> Json:
-    """Return what the contract says about itself; the words of all languages are tried.
+def read_contract(pages: Sequence[Mapping[str, Any]]) -> tuple[Json, list[Json]]:
+    """Return what the contract says about itself and warnings about it; the words of all languages are tried.
 
-    Shape: ``schema.wire.results.Contract``.
+    Shape: ``schema.wire.results.Contract`` and a list of ``ResultWarning``.
     """
-    return _Reader(Flow(pages)).read()
+    flow = Flow(pages)
+    return _Reader(flow).read(), flow.cuts()
 
 
 class _Reader:

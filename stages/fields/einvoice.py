@@ -13,6 +13,7 @@ from lxml import etree
 
 from stages.fields.arithmetic import ITEM, Stated, Triple, doubts
 from stages.fields.dates import find_dates
+from stages.fields.layout import text_cut
 from stages.fields.money import CODES, decimal_string, numbers
 from stages.fields.view import MAX_EVIDENCE, MAX_VALUE, Json, Spot, View
 from stages.fields.xml import find_all, find_text, local_name, parse_xml
@@ -153,7 +154,8 @@ def _read(root: etree._Element, syntax: Syntax, view: View) -> tuple[Json, list[
         invoice[name] = None if node is None else _field(name, node, view)
     invoice["taxes"] = list(_records(root, syntax.tax, syntax.tax_values, MAX_TAXES))
     invoice["lines"] = list(_records(root, syntax.line, syntax.line_values, MAX_LINES))
-    return invoice, [*_doubts(invoice, view), *doubts(invoice, _stated(root, syntax))]
+    cuts = [text_cut([])] if len(invoice["lines"]) >= MAX_LINES else []
+    return invoice, [*_doubts(invoice, view), *doubts(invoice, _stated(root, syntax)), *cuts]
 
 
 def _stated(root: etree._Element, syntax: Syntax) -> Stated:

@@ -75,7 +75,7 @@ class RulesEngine:
         if request.kind == "summary":
             from stages.fields.summary import summarize  # noqa: PLC0415 - only this kind pays for it
 
-            result["summary"] = summarize(request.pages, wanted=request.sentences)
+            result["summary"], result["warnings"] = summarize(request.pages, wanted=request.sentences)
         elif request.kind == "invoice":
             from stages.fields.invoice import read_invoice  # noqa: PLC0415 - only this kind pays for it
 
@@ -83,7 +83,7 @@ class RulesEngine:
         elif request.kind == "contract":
             from stages.fields.contract import read_contract  # noqa: PLC0415 - only this kind pays for it
 
-            result["contract"] = read_contract(request.pages)
+            result["contract"], result["warnings"] = read_contract(request.pages)
         turn_back(result, request.pages)
         return result
 

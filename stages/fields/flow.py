@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from stages.fields.layout import Box, Row, lines_of_pages, union
+from stages.fields.layout import Box, Row, is_too_long, lines_of_pages, text_cut, union
+
+Json = dict[str, Any]
 
 MAX_CHARACTERS: Final = 400_000
 EDGE_LINES: Final = 3
@@ -64,8 +66,18 @@ class Flow:
             position += len(text)
             if position >= MAX_CHARACTERS:
                 break
+        is_full = position >= MAX_CHARACTERS
+        self._cut_pages = [
+            page["number"]
+            for page in pages
+            if is_too_long(page) or (is_full and page["number"] >= self.pieces[-1].row.page)
+        ]
         self.tabbed = "".join(parts)
         self.text = self.tabbed.replace("\t", " ")
+
+    def cuts(self) -> list[Json]:
+        """Return a warning when the document is longer than what is read of it."""
+        return [text_cut(self._cut_pages)] if self._cut_pages else []
 
     @cached_property
     def _starts(self) -> list[int]:

@@ -8,10 +8,11 @@ from stages.fields.amounts import Amount, find_amounts
 from stages.fields.arithmetic import doubts, printed
 from stages.fields.currency import read_currency
 from stages.fields.identifiers import read_iban, read_invoice_number, read_tax_ids
+from stages.fields.layout import MAX_ROWS, text_cut
 from stages.fields.moments import read_dates
 from stages.fields.money import decimal_string
 from stages.fields.parties import read_parties
-from stages.fields.tables import read_lines
+from stages.fields.tables import MAX_LINES, read_lines
 from stages.fields.taxes import read_taxes, taxes_of
 from stages.fields.totals import Totals, choose_totals
 from stages.fields.view import Json, View
@@ -42,8 +43,15 @@ def read_invoice(
     amounts = find_amounts(view)
     invoice, is_refused = _read_pages(view, amounts)
     sums = [amount.value for amount in amounts if amount.field in {"net_total", "total"}]
-    warnings = doubts(invoice, printed(view, sums))
+    warnings = [*doubts(invoice, printed(view, sums)), *_cuts(view, invoice)]
     return invoice, [*warnings, {"code": "iban_invalid", "pages": []}] if is_refused else warnings
+
+
+def _cuts(view: View, invoice: Json) -> list[Json]:
+    """Return a warning when there are more rows than are looked at, or more lines than are told."""
+    if len(view.rows) >= MAX_ROWS:
+        return [text_cut(sorted(number for number in view.numbers if number >= view.rows[-1].page))]
+    return [text_cut([])] if len(invoice["lines"]) >= MAX_LINES else []
 
 
 def _read_pages(view: View, amounts: Sequence[Amount]) -> tuple[Json, bool]:

@@ -125,6 +125,16 @@ def lines_of_pages(pages: Sequence[Mapping[str, Any]]) -> list[Row]:
     return lines
 
 
+def is_too_long(page: Mapping[str, Any]) -> bool:
+    """Say whether a page without words has more text than is looked at."""
+    return not page.get("words") and len(page["text"]) > MAX_PAGE_CHARACTERS
+
+
+def text_cut(pages: Iterable[int]) -> dict[str, Any]:
+    """Return the warning that not all of a document was looked at, with the pages that this is about."""
+    return {"code": "text_cut", "pages": list(pages)}
+
+
 def header_cells(row: Row) -> list[Cell]:
     """Return the cells of a table's header, cut at smaller gaps than other rows are."""
     cells = [part for cell in row.cells for part in _split(cell.page, cell.tokens, HEADER_GAP_IN_CHARACTERS)]

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from stages.fields.boilerplate import is_boilerplate
 from stages.fields.flow import Flow
+from stages.fields.layout import text_cut
 from stages.fields.sentences import sentences
 from stages.fields.view import Json
 
@@ -44,20 +45,23 @@ class Candidate:
     rank: int
 
 
-def summarize(pages: Sequence[Mapping[str, Any]], *, wanted: int | None = None) -> Json:
-    """Return the summary, of ``wanted`` sentences at most; one without sentences for a document that has none.
+def summarize(pages: Sequence[Mapping[str, Any]], *, wanted: int | None = None) -> tuple[Json, list[Json]]:
+    """Return the summary, of ``wanted`` sentences at most, and warnings about it; a document may have no sentences.
 
     Words are weighed by how often they come back, so it works in any language; one that puts no blanks between its
     words is weighed by pairs of characters.
 
-    Shape: ``schema.wire.results.Summary``.
+    Shape: ``schema.wire.results.Summary`` and a list of ``ResultWarning``.
     """
     flow = Flow(pages)
-    chosen = _choose(_candidates(flow), wanted)
-    return {
+    candidates = _candidates(flow)
+    chosen = _choose(candidates, wanted)
+    summary = {
         "text": " ".join(each.text for each in chosen),
         "sentences": [_sentence(flow, each) for each in chosen],
     }
+    is_full = len(candidates) >= MAX_CANDIDATES
+    return summary, flow.cuts() or ([text_cut([])] if is_full else [])
 
 
 def _candidates(flow: Flow) -> list[Candidate]:

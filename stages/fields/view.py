@@ -1,7 +1,7 @@
 """A document as the field rules see it: rows, what stands beside or below a label, and a found value's proof."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -71,6 +71,11 @@ class View:
     def cells(self) -> list[Cell]:
         """All cells in reading order."""
         return [cell for row in self.rows for cell in row.cells]
+
+    @property
+    def numbers(self) -> Iterable[int]:
+        """The numbers of its pages."""
+        return self._confidence
 
     @property
     def has_recognized(self) -> bool:

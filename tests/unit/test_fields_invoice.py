@@ -324,3 +324,13 @@ def test_plain_text_without_boxes_is_read_by_its_columns():
         "total": "99.00",
     }
     assert invoice["total"]["box"] is None
+
+
+def test_lines_beyond_the_most_are_named():
+    """Of a list of thousands of lines the rest is left out, and that is told."""
+    lines = [f"Part {number}        1           1.00     1.00" for number in range(600)]
+
+    invoice, warnings = _read(drawn_page("Description        Quantity    Price    Amount", *lines))
+
+    assert len(invoice["lines"]) == 500
+    assert warnings == ["text_cut"]

@@ -185,3 +185,21 @@ def test_a_document_without_sentences_has_an_empty_summary():
     summary = normalize({"document": document(text_page("Bolts\t12\nNuts\t30")), "kind": "summary"})["summary"]
 
     assert summary == {"text": "", "sentences": []}
+
+
+@pytest.mark.parametrize("kind", ["summary", "contract"])
+def test_what_is_too_long_to_be_read_whole_is_named_with_its_pages(kind):
+    """A clause behind the end of what is read would else be taken for one that is not there."""
+    long = "The press of the plant is new and it is loud.\n" * 5_000
+    pages = [text_page(long, number=number) for number in (1, 2, 3)]
+
+    result = normalize({"document": document(*pages), "kind": kind})
+
+    assert result["warnings"] == [{"code": "text_cut", "pages": [2, 3]}]
+
+
+def test_what_is_read_whole_has_no_warning():
+    """A warning on every long document would be read by nobody."""
+    page = text_page("The press of the plant is new and it is loud.\n" * 5_000)
+
+    assert normalize({"document": document(page), "kind": "contract"})["warnings"] == []
