@@ -16,7 +16,7 @@ from schema.db import stage_runs
 from schema.db.dead_letters import Letter
 from schema.db.engine import Database
 from schema.db.redrives import RedriveAnswer, redrive
-from schema.domain.states import RunStatus, Stage
+from schema.domain.states import JobState, Stage
 from schema.runtime import failpoints
 from schema.runtime.clock import Clock
 from schema.runtime.failpoints import Point
@@ -197,7 +197,10 @@ class BulkRedrive:
         self._judge(enough=1)
 
     async def _look(self) -> None:
-        """See which of the redriven stages have ended meanwhile, and how."""
+        """See which of the redriven jobs have ended meanwhile, and how.
+
+        Not the stage that is done again counts but the job: whatever broke it may break it one stage later.
+        """
         wanted = [
             (letter.job_id, Stage(letter.stage), letter)
             for letter in self.progress.watched
@@ -210,9 +213,9 @@ class BulkRedrive:
         self.progress.watched.clear()
         for job_id, stage, letter in wanted:
             run = runs.get((job_id, stage))
-            if run is not None and run.status is RunStatus.FAILED:
+            if run is not None and run.state is JobState.FAILED:
                 self.progress.failed += 1
-            elif run is None or run.status in (RunStatus.DONE, RunStatus.CANCELLED):
+            elif run is None or run.state.terminal:
                 self.progress.passed += 1
             else:
                 self.progress.watched.append(letter)

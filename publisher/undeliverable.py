@@ -21,7 +21,8 @@ from schema.wire.queues import UNDELIVERABLE
 
 log = get_logger()
 
-PREFETCH: Final = 32
+# One, because the broker calls everything that was in hand redelivered, also what nobody had looked at.
+PREFETCH: Final = 1
 PAUSE_SECONDS: Final = 1.0
 
 
@@ -77,7 +78,7 @@ class UndeliverableReader:
             # A run that is being worked on needs no message: its owner ends it, or its lease does.
             if run is None or arrival not in (Arrival.CLAIMABLE, Arrival.EARLY):
                 return arrival.value
-            if await reissue(conn, [Reissue(run)], once_per_series=not again):
+            if await reissue(conn, [Reissue(run)], given_up=True, again=again):
                 return "reissued"
             given_up = _give_up(run)
             await moves.apply(conn, [given_up])

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
-from schema.db.engine import is_unavailable
+from schema.db.engine import is_held_up, is_unavailable
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -15,8 +15,8 @@ class Batcher(Generic[Item, Answer]):
     """Gathers items and hands them to ``run`` in one call.
 
     An item waits for company only as long as the call before takes. A batch that fails is split and each item
-    done alone, so that one bad row cannot fail its neighbours; only when the database does not answer at all
-    is everyone told so at once.
+    done alone, so that one bad row, or one that somebody holds locked, cannot fail its neighbours; only when the
+    database does not answer at all is everyone told so at once.
     """
 
     def __init__(self, run: Callable[[Sequence[Item]], Awaitable[Sequence[Answer]]], *, limit: int) -> None:
@@ -50,7 +50,7 @@ class Batcher(Generic[Item, Answer]):
         try:
             answers = await self._run([item for item, _ in batch])
         except Exception as error:  # noqa: BLE001 - it belongs to whoever waits
-            if len(batch) == 1 or is_unavailable(error):
+            if len(batch) == 1 or (is_unavailable(error) and not is_held_up(error)):
                 for _, future in batch:
                     _fail(future, error)
                 return

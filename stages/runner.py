@@ -231,7 +231,7 @@ class Runner:
 
     async def _closed_by_us(self, claim: Claim, move: Move) -> bool:
         """Say whether the attempt is closed just as we wanted: a commit whose answer was lost."""
-        closed = await self._ledger.closed_as(claim)
+        closed = await until_answered(self._ledger.closed_as, claim)
         return move.closes is not None and closed == move.closes.value
 
     async def _give_back(self, claim: Claim) -> None:

@@ -33,10 +33,11 @@ SESSION_LIMITS: Final = {
 
 # What a caller may see as "the database is not answering right now".
 DatabaseUnavailable: Final = (OperationalError, InterfaceError, PoolTimeoutError, OSError, TimeoutError)
-# The same from a server that answers: connections, serialization and deadlocks, resources, a lock not had in time,
-# operators' interventions (a statement that took too long, a shutdown, a start). The driver's adapter has no class
-# of its own for these.
-NOT_NOW: Final = ("08", "40", "53", "55P03", "57")
+LOCK_NOT_HAD: Final = "55P03"
+# The same from a server that answers: connections, a standby that was asked to write (a failover under way),
+# serialization and deadlocks, resources, a lock not had in time, operators' interventions (a statement that took too
+# long, a shutdown, a start). The driver's adapter has no class of its own for these.
+NOT_NOW: Final = ("08", "25006", "40", "53", LOCK_NOT_HAD, "57")
 
 
 def async_url(url: str) -> str:
@@ -54,6 +55,11 @@ def is_unavailable(error: BaseException) -> bool:
     if isinstance(error, DBAPIError) and (error.connection_invalidated or _state(error).startswith(NOT_NOW)):
         return True
     return isinstance(error, DatabaseUnavailable)
+
+
+def is_held_up(error: BaseException) -> bool:
+    """Say whether ``error`` means that one row is locked by somebody else, and says nothing about other rows."""
+    return isinstance(error, DBAPIError) and _state(error) == LOCK_NOT_HAD
 
 
 def _state(error: DBAPIError) -> str:

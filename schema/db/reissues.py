@@ -20,11 +20,11 @@ _REISSUE = text("""
 WITH issued AS (
     UPDATE stage_run r SET
         issues = r.issues + 1, deferred_event = NULL,
-        reissued_series = CASE WHEN :once THEN r.series ELSE r.reissued_series END
+        reissued_series = CASE WHEN :given_up THEN r.series ELSE r.reissued_series END
     FROM unnest(CAST(:jobs AS uuid[]), CAST(:stages AS text[]), CAST(:tokens AS bigint[]),
                 CAST(:events AS uuid[]), CAST(:delays AS interval[])) AS m(job_id, stage, token, event_id, delay)
     WHERE r.job_id = m.job_id AND r.stage = m.stage AND r.fencing_token = m.token
-      AND r.status IN ('ready', 'retrying') AND (NOT :once OR r.reissued_series < r.series)
+      AND r.status IN ('ready', 'retrying') AND (NOT :first OR r.reissued_series < r.series)
     RETURNING r.job_id, r.stage, r.lane, r.series, r.attempt, r.next_attempt_at, m.event_id, m.delay
 )
 INSERT INTO outbox_event (event_id, kind, tenant_id, job_id, lane, payload, not_before, available_at, traceparent)
@@ -44,13 +44,16 @@ class Reissue:
     delay: timedelta = AT_ONCE
 
 
-async def reissue(conn: AsyncConnection, wishes: Sequence[Reissue], *, once_per_series: bool = False) -> set[UUID]:
+async def reissue(
+    conn: AsyncConnection, wishes: Sequence[Reissue], *, given_up: bool = False, again: bool = False
+) -> set[UUID]:
     """Owe waiting runs their message again; lock their jobs before.
 
     Args:
         conn: a transaction that holds the jobs' locks.
         wishes: at most one per run.
-        once_per_series: only where it has not been done in the run's series, and note that it has been now.
+        given_up: the broker gave the message up, which is made good once per series of the run and noted there.
+        again: of a given-up message that may have been made good before, and nobody could say so.
 
     Returns:
         The jobs that got one.
@@ -59,7 +62,8 @@ async def reissue(conn: AsyncConnection, wishes: Sequence[Reissue], *, once_per_
     rows = await conn.execute(
         _REISSUE,
         {
-            "once": once_per_series,
+            "given_up": given_up,
+            "first": given_up and not again,
             "jobs": [run.job_id for run in runs],
             "stages": [run.stage.value for run in runs],
             "tokens": [run.token for run in runs],

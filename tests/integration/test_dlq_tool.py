@@ -19,7 +19,7 @@ from schema.domain.decisions import Advance
 from schema.domain.errors import ErrorCode
 from schema.domain.moves import LetterReason, fail, of_outcome
 from schema.domain.outcomes import Completed
-from schema.domain.states import AttemptOutcome
+from schema.domain.states import AttemptOutcome, Stage
 from schema.runtime.clock import SystemClock
 from schema.runtime.settings import ToolSettings
 from schema.wire.queues import DLQ
@@ -56,6 +56,14 @@ async def _dead(database, *, code=ErrorCode.STORAGE_UNAVAILABLE):
 async def _letters(database, wanted=None):
     async with database.transaction() as conn:
         return await dead_letters.list_letters(conn, wanted or LetterFilter(state=None), limit=100)
+
+
+async def _complete(database, job):
+    """Do what can be done of a redriven job: all stages, when it is open."""
+    for stage in Stage:
+        claimed = await claim(database, job, stage=stage, series=2 if stage is Stage.VALIDATE else 1)
+        if claimed is not None:
+            await write(database, of_outcome(claimed.claim, Completed({}), Advance()))
 
 
 async def _fail_again(database, job, letter):
@@ -289,9 +297,7 @@ async def test_a_canary_that_passes_lets_the_rest_follow(database):
 
     async def passes():
         for job in jobs:
-            claimed = await claim(database, job, series=2)
-            if claimed is not None:
-                await write(database, of_outcome(claimed.claim, Completed({}), Advance()))
+            await _complete(database, job)
         return running_bulk.done()
 
     await eventually(passes)
@@ -310,16 +316,38 @@ async def test_a_redrive_that_was_asked_to_wait_ends_when_the_last_outcome_is_kn
 
     async def all_end():
         for job in jobs:
-            if not passes:
+            if passes:
+                await _complete(database, job)
+            else:
                 await _fail_again(database, job, LetterReason.RETRIES_EXHAUSTED)
-            elif (claimed := await claim(database, job, series=2)) is not None:
-                await write(database, of_outcome(claimed.claim, Completed({}), Advance()))
         return running_bulk.done()
 
     await eventually(all_end)
 
     assert running_bulk.result() is (Ending.DONE if passes else Ending.FAILED_AGAIN)
     assert (bulk.progress.passed, bulk.progress.failed) == ((3, 0) if passes else (0, 3))
+
+
+async def test_a_job_that_fails_again_one_stage_later_has_not_passed(database):
+    """What broke it at validate may break it at extract; a canary that looked at its stage alone would let all go."""
+    jobs = [await _dead(database) for _ in range(4)]
+    plan = Plan(by=BY, reason="x", rate=100, canary=1, stop_at=0.2, patience=LONG)
+    bulk = BulkRedrive(database=database, clock=SystemClock(), plan=plan, redriven=lambda: None)
+    running_bulk = asyncio.create_task(bulk.run(await _letters(database)))
+
+    async def stumbles():
+        for job in jobs:
+            if (claimed := await claim(database, job, series=2)) is not None:
+                await write(database, of_outcome(claimed.claim, Completed({}), Advance()))
+            if (claimed := await claim(database, job, stage=Stage.EXTRACT)) is not None:
+                closes, letter = AttemptOutcome.TRANSIENT, LetterReason.RETRIES_EXHAUSTED
+                await write(database, fail(claimed.claim, ErrorCode.STORAGE_UNAVAILABLE, closes=closes, letter=letter))
+        return running_bulk.done()
+
+    await eventually(stumbles)
+
+    assert running_bulk.result() is Ending.FAILED_AGAIN
+    assert (bulk.progress.redriven, bulk.progress.failed) == (1, 1)
 
 
 async def test_a_redrive_whose_wait_is_over_says_that_it_does_not_know(database):

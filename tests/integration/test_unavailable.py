@@ -37,6 +37,14 @@ async def test_a_lock_that_is_not_had_in_time_means_try_again(probed: Database) 
     assert is_unavailable(caught.value)
 
 
+async def test_a_standby_that_is_asked_to_write_means_try_again(probed: Database) -> None:
+    """In the moments of a failover the address may lead to a server that only reads."""
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - its classification is what is tested
+        await run(probed, "SET TRANSACTION READ ONLY", "UPDATE probe SET id = id")
+
+    assert is_unavailable(caught.value)
+
+
 async def test_a_statement_that_takes_too_long_means_try_again(probed: Database) -> None:
     """A slow moment of the database is no property of what was asked."""
     with pytest.raises(Exception) as caught:  # noqa: PT011 - its classification is what is tested

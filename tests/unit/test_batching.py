@@ -3,9 +3,15 @@
 import asyncio
 
 import pytest
-from sqlalchemy.exc import InterfaceError
+from sqlalchemy.exc import DBAPIError, InterfaceError
 
 from stages.batching import Batcher
+
+
+class _LockNotHadError(Exception):
+    """What the driver raises for a lock that was not had in time."""
+
+    sqlstate = "55P03"
 
 
 class Recorder:
@@ -77,6 +83,18 @@ async def test_a_database_that_does_not_answer_is_not_asked_item_by_item():
 
     assert answers == [down, down, down]
     assert len(recorder.batches) == 1
+
+
+async def test_a_row_that_somebody_holds_does_not_hold_up_its_neighbours():
+    """One job locked by a process that hangs must not send a hundred others back to their queue."""
+    held = DBAPIError("SELECT", None, _LockNotHadError("locked"))
+    recorder = Recorder(bad=frozenset({2}), error=held)
+    recorder.gate.set()
+    batcher = Batcher(recorder.run, limit=10)
+
+    answers = await asyncio.gather(*(batcher.submit(n) for n in (1, 2, 3)), return_exceptions=True)
+
+    assert answers == [2, held, 6]
 
 
 async def test_a_caller_that_gave_up_is_left_out():
