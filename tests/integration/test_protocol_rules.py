@@ -279,6 +279,28 @@ async def test_every_claim_forgets_the_copy_that_waited(database, job, takes_ove
     assert (await _run(database, job))["deferred_event"] is None
 
 
+async def test_a_give_up_that_came_twice_is_made_good_once_more_and_then_no_more(database, job):
+    """Nobody could say whether the first answer was written down; after it has been, the series has had its chance."""
+    seen = await current(database, job.id)
+    made_good = []
+    for again in (False, True, False):
+        async with database.transaction() as conn:
+            made_good.append(await reissues.reissue(conn, [Reissue(seen)], given_up=True, again=again))
+
+    assert made_good == [{job.id}, {job.id}, set()]
+
+
+async def test_a_first_give_up_that_only_looks_like_a_second_is_noted(database, job):
+    """The broker calls redelivered what no publisher had looked at; the next give-up must still be the last."""
+    seen = await current(database, job.id)
+    made_good = []
+    for again in (True, False):
+        async with database.transaction() as conn:
+            made_good.append(await reissues.reissue(conn, [Reissue(seen)], given_up=True, again=again))
+
+    assert made_good == [{job.id}, set()]
+
+
 # Liveness.
 
 
